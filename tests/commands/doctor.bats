@@ -577,6 +577,24 @@ time.sleep(1000)'
   holds '.malloc.live_bytes > 330000000 and .malloc.live_bytes < 400000000'
 }
 
+@test "doctor: musl's malloc is not reported as glibc's" {
+  skip_under_sanitizer
+  command -v musl-gcc >/dev/null || skip "no musl"
+  cat >p.c <<'END'
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+int main(void) { *(volatile char *)malloc(1 << 20) = 1; puts("ready"); fflush(stdout); return pause(); }
+END
+  musl-gcc -fno-builtin -o musl p.c
+  begin ./musl
+  heaptape doctor "$program"
+  says ", musl"
+  says_not glibc
+  doctor_json
+  holds '.malloc.allocator == "musl"'
+}
+
 @test "doctor: --try calls malloc_trim once and prints its effect" {
   skip_under_sanitizer
   cause pinned

@@ -449,13 +449,13 @@ static void use_other(struct verdict_facts *f)
 static void test_remedies_by_allocator(void **unused)
 {
     static void (*const use[])(struct verdict_facts * f) = {
-        [SOFTWARE_GLIBC] = use_glibc,           [SOFTWARE_JEMALLOC] = use_jemalloc,
-        [SOFTWARE_TCMALLOC] = use_tcmalloc,     [SOFTWARE_MIMALLOC] = use_mimalloc,
-        [SOFTWARE_MUSL] = use_musl,             [SOFTWARE_OTHER_ALLOCATOR] = use_other,
+        [SOFTWARE_GLIBC] = use_glibc,       [SOFTWARE_JEMALLOC] = use_jemalloc,
+        [SOFTWARE_TCMALLOC] = use_tcmalloc, [SOFTWARE_MIMALLOC] = use_mimalloc,
+        [SOFTWARE_MUSL] = use_musl,         [SOFTWARE_OTHER_ALLOCATOR] = use_other,
     };
-    static const char *const parts[] = {"malloc_trim(0)", "dirty_decay_ms:1000",
+    static const char *const parts[] = {"malloc_trim(0)",        "dirty_decay_ms:1000",
                                         "TCMALLOC_RELEASE_RATE", "MIMALLOC_PURGE_DELAY=0",
-                                        "musl has no function", "the allocator's function"};
+                                        "musl has no function",  "the allocator's function"};
     (void)unused;
     for (unsigned i = 0; i <= SOFTWARE_OTHER_ALLOCATOR; i++) {
         for (unsigned k = 0; k <= SOFTWARE_OTHER_ALLOCATOR; k++) {

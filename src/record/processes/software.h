@@ -11,7 +11,7 @@ enum software_allocator {
     SOFTWARE_MIMALLOC,
     SOFTWARE_MUSL,
     SOFTWARE_OTHER_ALLOCATOR,   // defined by the program or another library
-    SOFTWARE_UNKNOWN_ALLOCATOR, // the process cannot be read, is statically linked, or has an unknown libc
+    SOFTWARE_UNKNOWN_ALLOCATOR, // the process cannot be read, is static, or has another libc
     SOFTWARE_ALLOCATORS
 };
 
