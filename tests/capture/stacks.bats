@@ -145,3 +145,54 @@ END
   jq -e '[.sites[] | select(.allocated_bytes >= 100000)] | length >= 1 and
     all(.[]; [.frames[].function] | (any(.[]; startswith("make_strings")) and .[-1] == "_start"))' sites.json
 }
+
+@test "a fork while another thread has locked the loader" {
+  skip_under_sanitizer
+  cat >locked.c <<'END'
+#include <link.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static _Atomic int locked, forked;
+static int hold(struct dl_phdr_info *info, size_t size, void *none)
+{
+    (void)info, (void)size, (void)none;
+    for (locked = 1; !forked;)
+        usleep(1000);
+    return 1;
+}
+static void *work(void *none)
+{
+    free(malloc(7000));
+    dl_iterate_phdr(hold, none);
+    return none;
+}
+int main(void)
+{
+    pthread_t t;
+    int status = 1;
+    pthread_create(&t, NULL, work, NULL);
+    while (!locked)
+        usleep(1000);
+    pid_t child = fork();
+    if (!child)
+        alarm(30); // ends a child that waits for the lock forever
+    // More stacks than between two checks for unloaded objects.
+    for (int i = 0; !child && i < 3000; i++)
+        free(malloc(7000));
+    if (!child)
+        _exit(0);
+    waitpid(child, &status, 0);
+    forked = 1;
+    pthread_join(t, NULL);
+    printf("%d\n", status);
+    return 0;
+}
+END
+  gcc -O1 -fno-builtin -pthread -o locked locked.c
+  run "$HEAPTAPE" record -q --stacks -o t.ht ./locked
+  [ "$output" = 0 ]
+  [ "$("$HEAPTAPE" stat --json --brief t.ht | jq .events)" -ge 6000 ]
+}

@@ -299,6 +299,7 @@ void producer_maps_scan(struct producer_sites *sites, const struct producer_writ
         producer_request_readings(w->p->header);
     }
     publish_gone(sites);
-    if (added)
+    // A thread that exists only in the parent may have locked the loader.
+    if (added && !producer_inherited.forked)
         unwind_python_find();
 }

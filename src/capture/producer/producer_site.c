@@ -194,10 +194,12 @@ static bool walk_copies(const struct producer_writer *w, struct unwind_registers
     return true;
 }
 
-// Checks for unloaded objects at intervals. Do not call during a walk.
+// Checks for unloaded objects at intervals. Do not call during a walk. Does nothing in a child of a
+// multithreaded process: a thread that exists only in the parent may have locked the loader.
 static inline void check_unloaded(struct producer_thread *t)
 {
-    if (producer_unlikely(++t->walks % WATCH_WALKS == 0) && unwind_check_unloaded())
+    if (producer_unlikely(++t->walks % WATCH_WALKS == 0) && !producer_inherited.forked &&
+        unwind_check_unloaded())
         unwind_python_find();
 }
 
