@@ -117,3 +117,57 @@ END
   heaptape replay -q --verify -r 1 -a "$HEAPTAPE_PROGRAMS/libtest-buggy.so,BUG=scribble,BUG_AT=1" a.ht
   fails_with 1 "overwritten: byte "
 }
+
+@test "valloc and pvalloc use the page size of the machine" {
+  skip_under_sanitizer
+  # An allocator that lacks valloc and pvalloc, with a getauxval that reports pages of 16 KiB. With
+  # SHIFT, valloc exists and returns blocks at multiples of 4 KiB.
+  cat >pages.c <<'END'
+#include "replay/libc_allocator.h"
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+#define PAGE (16 << 10)
+FORWARD_MALLOC
+FORWARD_CALLOC
+FORWARD_REALLOC
+FORWARD_FREE
+unsigned long __getauxval(unsigned long);
+EXPORT unsigned long getauxval(unsigned long type)
+{
+    return type == AT_PAGESZ ? PAGE : __getauxval(type);
+}
+EXPORT void *memalign(size_t align, size_t size)
+{
+    char line[64];
+    int file = open("aligned", O_WRONLY | O_CREAT | O_APPEND, 0600);
+    if (write(file, line, (size_t)snprintf(line, sizeof line, "%zu %zu\n", align, size)) < 0)
+        _exit(1);
+    close(file);
+    return __libc_memalign(align, size);
+}
+EXPORT int posix_memalign(void **block, size_t align, size_t size)
+{
+    *block = memalign(align, size);
+    return 0;
+}
+#ifdef SHIFT
+EXPORT void *valloc(size_t size)
+{
+    return (char *)__libc_memalign(PAGE, size + PAGE) + 4096;
+}
+#endif
+END
+  for kind in "" -DSHIFT; do
+    gcc -shared -fPIC -fno-builtin $kind -I "$HEAPTAPE_SOURCE/tests" -o "pages$kind.so" pages.c
+  done
+  printf '{"kind":"%s","pid":1,"tid":1,"time_ns":%d,"size":5000,"result":"0x%d0000"}\n' valloc 1000 1 pvalloc 2000 2 |
+    "$HEAPTAPE" import -q --format json -o w.htw -
+  heaptape replay -q --verify -r 1 -a ./pages.so w.htw
+  [ "$status" -eq 0 ]
+  [ "$(sort -u aligned)" = "16384 16384
+16384 5000" ]
+  heaptape replay -q --verify -r 1 -a ./pages-DSHIFT.so w.htw
+  fails_with 1 "misaligned"
+}

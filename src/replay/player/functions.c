@@ -8,6 +8,7 @@
 #include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -51,12 +52,13 @@ static int own_posix_memalign(void **block, size_t align, size_t size)
 
 static void *own_valloc(size_t size)
 {
-    return own_memalign(4096, size);
+    return own_memalign(getauxval(AT_PAGESZ), size);
 }
 
 static void *own_pvalloc(size_t size)
 {
-    return own_memalign(4096, (size + 4095) & ~(size_t)4095);
+    const size_t page = getauxval(AT_PAGESZ);
+    return own_memalign(page, (size + page - 1) & -page);
 }
 
 static void *own_new(size_t size)

@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -63,8 +64,8 @@ static void map_memory(void)
 
 EXPORT int heaptape_null_init(uint64_t max_block_bytes)
 {
-    enum { PAGE_BYTES = 4096 }; // pvalloc rounds up to whole pages
-    regions = map_shared((uint64_t)REGIONS * REGION_BYTES + max_block_bytes + PAGE_BYTES);
+    const uint64_t page = getauxval(AT_PAGESZ); // pvalloc rounds up to whole pages
+    regions = map_shared((uint64_t)REGIONS * REGION_BYTES + max_block_bytes + page);
     return regions ? 0 : -errno;
 }
 
@@ -175,7 +176,7 @@ EXPORT int posix_memalign(void **block, size_t align, size_t size)
 
 EXPORT void *valloc(size_t size)
 {
-    return allocate_aligned(4096, size);
+    return allocate_aligned(getauxval(AT_PAGESZ), size);
 }
 
 EXPORT void *pvalloc(size_t) __attribute__((alias("valloc")));

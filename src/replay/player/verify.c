@@ -9,6 +9,7 @@
 #include "replay/player/player.h"
 
 #include <signal.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 
 enum {
@@ -18,7 +19,6 @@ enum {
     LEAF_GRANULES = 1 << (LEAF_BITS - GRANULE_BITS),
     LEAVES = 1 << (ADDRESS_BITS - LEAF_BITS),
     MALLOC_ALIGN = 16, // alignment for any type (max_align_t on x86-64 and aarch64)
-    PAGE_ALIGN = 4096,
 };
 
 // An entry's block.
@@ -174,7 +174,7 @@ static uint64_t wanted_alignment(const struct player_thread *t, unsigned kind, u
 {
     uint64_t usual = size < MALLOC_ALIGN ? 1 << GRANULE_BITS : MALLOC_ALIGN, asked = 1;
     if (kind == HT_VALLOC || kind == HT_PVALLOC)
-        asked = PAGE_ALIGN;
+        asked = getauxval(AT_PAGESZ);
     else if (event_infos[kind].fields & HT_F_ALIGN || kind == HT_PREEXISTING)
         asked = player_alignment(t);
     // memalign rounds an alignment up if it is not a power of two.
