@@ -577,6 +577,47 @@ time.sleep(1000)'
   holds '.malloc.live_bytes > 330000000 and .malloc.live_bytes < 400000000'
 }
 
+@test "doctor: --try while a thread waits for its vfork child" {
+  skip_under_sanitizer
+  cat >waits.c <<'END'
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+enum { BLOCKS = 500000 };
+static char *all[BLOCKS];
+static void *work(void *none)
+{
+    if (vfork() == 0) {
+        prctl(PR_SET_PDEATHSIG, 9);
+        for (puts("ready"), fflush(stdout);;)
+            pause();
+    }
+    return none;
+}
+int main(void)
+{
+    pthread_t t;
+    for (int i = 0; i < BLOCKS; i++)
+        memset(all[i] = malloc(120), 1, 120);
+    for (int i = 0; i < BLOCKS; i++)
+        if (i % 2000)
+            free(all[i]);
+    pthread_create(&t, NULL, work, NULL);
+    for (;;)
+        pause();
+}
+END
+  gcc -O1 -fno-builtin -pthread -o waits waits.c
+  begin ./waits
+  # The waiting thread cannot be stopped. The main thread makes the call.
+  doctor_json --try --yes
+  [ "$status" -eq 0 ]
+  holds '.try.rss_before_bytes - .try.rss_after_bytes > 30000000'
+}
+
 @test "doctor: musl's malloc is not reported as glibc's" {
   skip_under_sanitizer
   command -v musl-gcc >/dev/null || skip "no musl"

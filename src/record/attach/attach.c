@@ -412,6 +412,26 @@ static bool can_call(const struct tracees *t, size_t who, struct remote_range li
            (tid == t->remote->pid || has_own_memory(t, who));
 }
 
+// Stops only the main thread. Returns true if the thread is waiting in the kernel and can make
+// calls.
+static bool find_waiting_main(struct tracees *t, struct remote_range library, size_t *who)
+{
+    const pid_t pid = t->remote->pid;
+    uint64_t start = clock_monotonic_ns();
+    *who = find_index(t, pid);
+    if (*who == t->n || status_letter(pid, pid, "State") != 'S')
+        return false;
+    tracees_interrupt(t, *who);
+    while (!t->gone && clock_monotonic_ns() - start < FIRST_STOP_NS) {
+        enum tracees_event event = tracees_next(t, who);
+        if (event == TRACEES_STOPPED && t->all[*who].tid == pid)
+            return can_call(t, *who, library);
+        if (event != TRACEES_NOTHING)
+            tracees_continue(t, *who);
+    }
+    return false;
+}
+
 // Finds a thread that is waiting in the kernel, preferably the main thread. Stops all threads.
 static bool find_waiting_now(struct tracees *t, struct remote_range library, size_t *who)
 {
@@ -457,14 +477,16 @@ static int find_allocating(struct tracees *t, bool *found, size_t *who, struct e
 
 // Finds a thread that can make calls because it owns no lock of libc or the allocator. Prefers a
 // waiting thread, because finding any other thread requires a breakpoint, which would kill the
-// process if this process were killed.
+// process if this process were killed. If the other threads run during the calls, stops them only if
+// the main thread cannot make the calls.
 static int find_caller(struct caller *c, struct tracees *t, struct attach_result *result,
                        struct err *e)
 {
     uint64_t function = remote_last_function(t->remote, "heaptape_thread");
     struct remote_range library = remote_object_of(t->remote, function);
     size_t who = 0;
-    bool found = find_waiting_now(t, library, &who);
+    bool found =
+        (c->lets_run && find_waiting_main(t, library, &who)) || find_waiting_now(t, library, &who);
     int rc = found || t->gone ? 0 : find_allocating(t, &found, &who, e);
     if (rc == 0 && !found && !t->gone)
         found = find_waiting(t, library, &who);
