@@ -339,6 +339,35 @@ END
   done
 }
 
+@test "the recorder is killed during the second attach: the library is not loaded again" {
+  [ -e "/proc/$$/task/$$/children" ] || skip "the kernel does not list the children of a thread"
+  local recorder child=
+  "$HEAPTAPE_PROGRAMS/service" 4 >out 3>&- &
+  started=$!
+  until_line ready
+  "$HEAPTAPE" record -q -f -o t.ht --pid "$started" --duration 0.1
+  "$HEAPTAPE" record -q -f -o t.ht --pid "$started" 3>&- &
+  recorder=$!
+  while [ -z "$child" ] && kill -0 "$recorder"; do
+    read -r child _ <"/proc/$recorder/task/$recorder/children" || true
+  done
+  # The attaching process notices that it has no recorder only when the library cannot join.
+  kill -STOP "$child"
+  kill -9 "$recorder"
+  wait "$recorder" || true
+  kill -CONT "$child"
+  has_ended() { [ -z "$(grep -s '^State:[[:space:]]*[^ZX[:space:]]' "/proc/$child/status")" ]; }
+  wait_until has_ended
+  [ "$(grep -c ' r-xp .*heaptape' "/proc/$started/maps")" -eq 1 ]
+  # A second copy would find the jumps of the first one, and could use only the loader's tables.
+  "$HEAPTAPE" record -f -o t.ht --pid "$started" --duration 0.1 2>err
+  cat err
+  [ -z "$(grep "loader's tables" err)" ]
+  kill -USR1 "$started"
+  wait "$started"
+  started=
+}
+
 # code_of PID: prints the first bytes of malloc, free and _dl_debug_state in the memory of the process.
 code_of() {
   python3 - "$1" <<'END'

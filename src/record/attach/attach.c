@@ -837,8 +837,10 @@ static int begin_recording(struct caller *c, const struct attach_how *how, struc
         rc = store_jumps_again(c, e);
     if (loaded && rc == 0)
         rc = join_session(c, how, p, e);
-    // A loaded library of another version cannot join the session and stays idle.
-    if (loaded && rc != -EPROTO)
+    // A loaded library of another version cannot join the session and stays idle. If the recorder has
+    // been killed, no library can join. Do not load another copy, which cannot redirect functions
+    // that this library has redirected.
+    if (loaded && (rc != -EPROTO || getppid() != c->ender))
         return rc;
     char library[MAX_PATH];
     choose_library(r, how->library, library);
