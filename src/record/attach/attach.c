@@ -477,8 +477,8 @@ static int find_allocating(struct tracees *t, bool *found, size_t *who, struct e
 
 // Finds a thread that can make calls because it owns no lock of libc or the allocator. Prefers a
 // waiting thread, because finding any other thread requires a breakpoint, which would kill the
-// process if this process were killed. If the other threads run during the calls, stops them only if
-// the main thread cannot make the calls.
+// process if this process were killed. If the other threads run during the calls, does not stop them
+// unless the main thread cannot make the calls.
 static int find_caller(struct caller *c, struct tracees *t, struct attach_result *result,
                        struct err *e)
 {
@@ -837,9 +837,9 @@ static int begin_recording(struct caller *c, const struct attach_how *how, struc
         rc = store_jumps_again(c, e);
     if (loaded && rc == 0)
         rc = join_session(c, how, p, e);
-    // A loaded library of another version cannot join the session and stays idle. If the recorder has
-    // been killed, no library can join. Do not load another copy, which cannot redirect functions
-    // that this library has redirected.
+    // A loaded library of another version cannot join the session and stays idle. If the recorder
+    // was killed, no library can join. In that case, do not load another copy: it could not redirect
+    // the functions that the loaded library has redirected.
     if (loaded && (rc != -EPROTO || getppid() != c->ender))
         return rc;
     char library[MAX_PATH];
