@@ -284,9 +284,10 @@ static inline uint64_t allocated_code(struct encode_cursor *at, uint32_t slot)
 // Appends the code of a known slot. *last is the number of the slot's last use in the block. If the
 // op frees or resizes the slot, the code is the age of the last use or, if `recent` no longer
 // contains that use, ENCODE_BY_NUMBER | slot.
-static inline __attribute__((always_inline)) void
-code_slot(struct encode_cursor *at, struct encode_column *allocated, uint32_t *recent,
-          uint16_t *last, uint32_t slot, unsigned use)
+static inline __attribute__((always_inline)) void code_slot(struct encode_cursor *at,
+                                                            struct encode_column *allocated,
+                                                            uint32_t *recent, uint16_t *last,
+                                                            uint32_t slot, unsigned use)
 {
     if (use == FORMAT_SLOT_ALLOCATED) {
         column_put(allocated, allocated_code(at, slot));

@@ -50,6 +50,7 @@ enum {
 #define LEAVE_NS      MS(500)  // time for all threads to leave the library while they are stopped
 #define LIST_NS       MS(3000) // time for threads to leave malloc
 #define CLEAR_NS      MS(2000) // time for threads to stop using the memory of an ended recording
+#define KILLED_NS     MS(500)  // time for all threads of a killed recorder to exit
 #define HOLD_NS       MS(10)   // if a call takes longer, the other threads are resumed
 
 static const uint64_t no_arguments[6];
@@ -477,8 +478,8 @@ static int find_allocating(struct tracees *t, bool *found, size_t *who, struct e
 
 // Finds a thread that can make calls because it owns no lock of libc or the allocator. Prefers a
 // waiting thread, because finding any other thread requires a breakpoint, which would kill the
-// process if this process were killed. If the other threads run during the calls, does not stop them
-// unless the main thread cannot make the calls.
+// process if this process were killed. If the other threads run during the calls, first tries the
+// main thread without stopping the others.
 static int find_caller(struct caller *c, struct tracees *t, struct attach_result *result,
                        struct err *e)
 {
@@ -806,10 +807,15 @@ static int join_session(struct caller *c, const struct attach_how *how, struct p
             "%ld: a function of --wrap is called directly, not through the loader's tables; link "
             "its allocator as a shared library, or libheaptape.so into the program",
             (long)c->tracees->remote->pid);
-    return rc < 0 || !(int)error
-               ? rc
-               : err_set(e, -EPROTO, "%ld: the library cannot join the recording: %s",
-                         (long)c->tracees->remote->pid, strerror((int)error));
+    // Only a session that the library cannot read is a reason to load another version. After an
+    // interrupted attach, a thread may still be joining an earlier session.
+    return rc < 0 || !(int)error ? rc
+                                 : err_set(e,
+                                           (int)error == EALREADY ? -EAGAIN
+                                           : (int)error == ENOENT ? -EPROTO
+                                                                  : -EIO,
+                                           "%ld: the library cannot join the recording: %s",
+                                           (long)c->tracees->remote->pid, strerror((int)error));
 }
 
 // Writes the path of the library for the process's C library, next to libheaptape.so.
@@ -817,6 +823,16 @@ static void choose_library(const struct remote *r, const char *library, char pat
 {
     snprintf(path, MAX_PATH, "%.*s%s.so", (int)(strlen(library) - strlen(".so")), library,
              r->libc == r->loader ? "-musl" : "");
+}
+
+// Returns true if the recorder still runs. A killed recorder no longer counts as running for the
+// library as soon as its first thread exits, so waits until all its threads have had time to exit.
+static bool has_recorder(struct caller *c)
+{
+    uint64_t start = clock_monotonic_ns();
+    while (getppid() == c->ender && clock_monotonic_ns() - start < KILLED_NS)
+        let_run(c, 10);
+    return getppid() == c->ender;
 }
 
 static int begin_recording(struct caller *c, const struct attach_how *how, struct plans *p,
@@ -838,9 +854,9 @@ static int begin_recording(struct caller *c, const struct attach_how *how, struc
     if (loaded && rc == 0)
         rc = join_session(c, how, p, e);
     // A loaded library of another version cannot join the session and stays idle. If the recorder
-    // was killed, no library can join. In that case, do not load another copy: it could not redirect
-    // the functions that the loaded library has redirected.
-    if (loaded && (rc != -EPROTO || getppid() != c->ender))
+    // was killed, no library can join. In that case, do not load another copy: it could not
+    // redirect the functions that the loaded library has redirected.
+    if (loaded && (rc != -EPROTO || !has_recorder(c)))
         return rc;
     char library[MAX_PATH];
     choose_library(r, how->library, library);
