@@ -1,8 +1,9 @@
-// Checks where attaching places the code of redirected functions.
+// Checks where attaching places the code of redirected functions, and which jumps it restores.
 #include "unit.h"
 
 #include "record/attach/plans.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -57,9 +58,42 @@ static void test_no_gap_in_reach(void **state)
                      (uintptr_t)memory + 20 * page - 77 * page);
 }
 
+// Two functions are redirected, and their bytes are the original ones. Their jumps are pending only
+// if the stubs and trampolines of both are in the area.
+static void test_jumps_need_code(void **state)
+{
+    enum { STUB = 64, TRAMPOLINE = 16, CODE = 0x90, BYTES = 5 };
+    static uint8_t object[2 * BYTES], area[256];
+    struct entries_redirected all[2];
+    struct remote r = {.memory = open("/proc/self/mem", O_RDONLY | O_CLOEXEC)};
+    (void)state;
+    for (unsigned i = 0; i < 2; i++)
+        all[i] = (struct entries_redirected){.base = (uintptr_t)object,
+                                             .area = (uintptr_t)area,
+                                             .entry = {.at = i * BYTES,
+                                                       .stub = STUB * i,
+                                                       .trampoline = STUB * i + TRAMPOLINE,
+                                                       .bytes = BYTES}};
+    for (unsigned written = 0; written <= 4; written++) {
+        struct plans p = {0};
+        assert_true(plans_add_redirected(&p, &r, (uintptr_t)all, 2));
+        assert_int_equal(p.n, 1);
+        assert_int_equal(p.objects[0].pending, written == 4);
+        plans_release(&p);
+        area[STUB * (written / 2) + TRAMPOLINE * (written % 2)] = CODE;
+    }
+    object[0] = object[BYTES] = CODE; // the jumps are stored
+    struct plans p = {0};
+    assert_true(plans_add_redirected(&p, &r, (uintptr_t)all, 2));
+    assert_false(p.objects[0].pending);
+    plans_release(&p);
+    close(r.memory);
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(test_nearest_gap_below_the_object, map_pages, unmap_pages),
     cmocka_unit_test_setup_teardown(test_no_gap_in_reach, map_pages, unmap_pages),
+    cmocka_unit_test(test_jumps_need_code),
 };
 
 UNIT_MAIN(tests)

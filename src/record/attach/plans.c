@@ -352,6 +352,16 @@ static struct plans_object *find_object(struct plans *p, uint64_t base, uint64_t
     return &p->objects[p->n++];
 }
 
+// Returns true if the area contains the stub and the trampoline of a function. Both begin with an
+// instruction, which is not 0.
+static bool has_code(const struct plans_object *o, const struct entries_entry *e,
+                     const struct remote *r)
+{
+    uint32_t stub = 0, trampoline = 0;
+    return remote_read(r, o->area + e->stub, &stub, sizeof stub) && stub &&
+           remote_read(r, o->area + e->trampoline, &trampoline, sizeof trampoline) && trampoline;
+}
+
 bool plans_add_redirected(struct plans *p, const struct remote *r, uint64_t at, uint64_t n)
 {
     for (uint64_t i = 0; i < n; i++) {
@@ -363,7 +373,10 @@ bool plans_add_redirected(struct plans *p, const struct remote *r, uint64_t at, 
             continue;
         o->plan->entries[o->plan->n_entries++] = f.entry;
         o->pending |= holds(o, &f.entry, r, f.entry.was);
+        o->is_empty |= !has_code(o, &f.entry, r);
     }
+    for (size_t i = 0; i < p->n; i++)
+        p->objects[i].pending &= !p->objects[i].is_empty;
     return true;
 }
 

@@ -18,7 +18,8 @@ enum { PLANS_MAX = 16, PLANS_WHY_BYTES = 200 };
 struct plans_object {
     struct entries_plan *plan; // owned
     uint64_t base, area;
-    bool pending; // the jumps are not stored yet
+    bool pending;  // the jumps are not stored yet
+    bool is_empty; // a killed attach did not write the area's code
     // Functions of --wrap that are redirected, as in struct entries_result.
     uint32_t named;
 };
@@ -58,8 +59,9 @@ void plans_choose_place(struct plans_object *o, const struct remote *r);
 int plans_write_code(struct plans_object *o, const struct remote *r, uint64_t area);
 
 // Adds the functions that the library has already redirected. The library lists them in a table of
-// `n` functions at `at`. If a detach has restored the bytes of a function, its jump is pending.
-// Omits objects beyond PLANS_MAX. Returns false if the table cannot be read.
+// `n` functions at `at`. If a detach has restored the bytes of a function, its jump is pending,
+// unless an attach was killed before it wrote the area's code (plans_write_code writes it). Omits
+// objects beyond PLANS_MAX. Returns false if the table cannot be read.
 bool plans_add_redirected(struct plans *p, const struct remote *r, uint64_t at, uint64_t n);
 
 // Replaces the jumps of all objects with the original bytes. Call while all threads are stopped.
