@@ -358,7 +358,7 @@ END
   kill -CONT "$child"
   has_ended() { [ -z "$(grep -s '^State:[[:space:]]*[^ZX[:space:]]' "/proc/$child/status")" ]; }
   wait_until has_ended
-  [ "$(grep -c ' r-xp .*heaptape' "/proc/$started/maps")" -eq 1 ]
+  [ "$(grep -c ' r-xp .*[/:]libheaptape[^/]*$' "/proc/$started/maps")" -eq 1 ]
   # A second copy would find the jumps of the first one, and could use only the loader's tables.
   "$HEAPTAPE" record -f -o t.ht --pid "$started" --duration 0.1 2>err
   cat err

@@ -91,7 +91,7 @@ static void test_invalid_allocators(void **state)
     refused("", -EINVAL, "name or path is missing");
     refused(",A=1", -EINVAL, "name or path is missing");
     refused("/nonexistent/lib.so", -ENOENT, "/nonexistent/lib.so: No such file");
-    refused("/tmp", -EINVAL, "no shared library");
+    refused("/tmp", -EINVAL, "is not a shared library");
     refused("glibc,oops", -EINVAL, "'oops' is not VARIABLE=VALUE");
     refused("glibc,", -EINVAL, "is not VARIABLE=VALUE");
     refused("glibc,malloc.arena_max=1", -EINVAL, "'malloc.arena_max=1' is not VARIABLE=VALUE");
