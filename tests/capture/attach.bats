@@ -43,6 +43,13 @@ attach() {
   }
 }
 
+# count_events PID: sets $counted to the number of events that were read. Fails if the process is not being
+# recorded: after a recorder was killed, its recording ends only when the next one begins.
+count_events() {
+  counted=$("$HEAPTAPE" ctl "$1" status --json 2>/dev/null | jq .events)
+  [ -n "$counted" ]
+}
+
 # attach_for EVENTS OPTION...: records until the recorder has read EVENTS events after the attach.
 # Unlike with --duration, the number of events does not depend on how often the machine runs the
 # threads.
@@ -53,8 +60,8 @@ attach_for() {
   recorder=$!
   wait_until maps_heaptape "$service" || { cat err; return 1; }
   wait_until has_attached "$service" "$recorder" || { cat err; return 1; }
-  events=$((events + $("$HEAPTAPE" ctl "$service" status --json | jq .events)))
-  wait_until has_events "$service" "$events"
+  wait_until count_events "$service"
+  wait_until has_events "$service" $((events + counted))
   kill -TERM "$recorder"
   wait "$recorder" || { cat err; return 1; }
 }
