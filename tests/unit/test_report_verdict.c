@@ -517,7 +517,6 @@ static void grow_with_rss(struct verdict_facts *f)
     f->rss = level(GROWTH_LINEAR, 30);
 }
 
-// Blocks that were never written do not explain growth of RSS.
 // If other call paths shrink, the call paths that grow may gain more than all blocks together.
 static void test_shrinking_paths(void **unused)
 {
@@ -539,6 +538,7 @@ static void test_shrinking_paths(void **unused)
     assert_null(strstr(v.text, "Other call paths"));
 }
 
+// Blocks that were never written do not explain growth of RSS.
 static void test_unwritten_growth(void **unused)
 {
     (void)unused;
