@@ -254,17 +254,16 @@ static struct usage_count sum_sizes(const struct findings_input *in, unsigned fr
 // allocator is unknown or differs between processes, returns SOFTWARE_UNKNOWN_ALLOCATOR.
 static enum software_allocator find_recorded(const struct findings_input *in, const char **name)
 {
-    enum software_allocator found = SOFTWARE_UNKNOWN_ALLOCATOR;
-    for (size_t i = 0; in->file && i < in->file->n_processes; i++) {
-        const char *path = in->file->processes[i].facts.allocator;
-        const char *own, *before = i ? in->file->processes[i - 1].facts.allocator : path;
-        enum software_allocator a = software_allocator_of(path, &own);
-        if (!path || !path[0] || (i && strcmp(before, path) != 0))
+    const struct file_stat *file = in->file;
+    const char *path = file && file->n_processes ? file->processes[0].facts.allocator : NULL;
+    if (!path || !path[0])
+        return SOFTWARE_UNKNOWN_ALLOCATOR;
+    for (size_t i = 1; i < file->n_processes; i++) {
+        const char *other = file->processes[i].facts.allocator;
+        if (!other || strcmp(other, path) != 0)
             return SOFTWARE_UNKNOWN_ALLOCATOR;
-        found = a;
-        *name = own;
     }
-    return found;
+    return software_allocator_of(path, name);
 }
 
 bool findings_large_requests(const struct findings_input *in, struct findings_item *f)

@@ -213,8 +213,9 @@ static void free_stamped_before_another_threads_free(void **state)
     (void)state;
 }
 
-// Like the previous test, but thread 2 has already waited for a later op of thread 0.
-static void free_with_implied_dependency_before_another_threads_free(void **state)
+// Like the previous test, but thread 2 has already waited for a later op of thread 0. If `pauses`
+// is set, thread 2 has a later record, whose stamp is beyond the skid.
+static void free_with_implied_dependency(bool pauses)
 {
     struct history h;
     history_init(&h);
@@ -226,32 +227,24 @@ static void free_with_implied_dependency_before_another_threads_free(void **stat
     history_free(&h, 2, 5000, P);
     history_free(&h, 1, 5020, P);
     history_malloc(&h, 1, 5040, 48, P);
+    if (pauses)
+        history_malloc(&h, 2, 9000, 36, Q + 192);
     check_counts(history_finish(&h), 1, 0, 0);
     assert_int_equal(h.ops[history_find(&h, 1, 1)].block, 32);
     assert_int_equal(h.ops[history_find(&h, 2, 2)].block, 48);
     history_release(&h);
-    (void)state;
 }
 
-// Like the previous test, but thread 2 has a later record, whose stamp is beyond the skid.
+static void free_with_implied_dependency_before_another_threads_free(void **state)
+{
+    (void)state;
+    free_with_implied_dependency(false);
+}
+
 static void free_with_implied_dependency_before_a_pause(void **state)
 {
-    struct history h;
-    history_init(&h);
-    history_malloc(&h, 0, 10, 32, P);
-    history_malloc(&h, 0, 15, 35, Q + 128);
-    history_malloc(&h, 1, 20, 33, Q);
-    history_malloc(&h, 2, 30, 34, Q + 64);
-    history_free(&h, 2, 1000, Q + 128);
-    history_free(&h, 2, 5000, P);
-    history_free(&h, 1, 5020, P);
-    history_malloc(&h, 1, 5040, 48, P);
-    history_malloc(&h, 2, 9000, 36, Q + 192);
-    check_counts(history_finish(&h), 1, 0, 0);
-    assert_int_equal(h.ops[history_find(&h, 1, 1)].block, 32);
-    assert_int_equal(h.ops[history_find(&h, 2, 2)].block, 48);
-    history_release(&h);
     (void)state;
+    free_with_implied_dependency(true);
 }
 
 // Like free_stamped_before_another_threads_free, but the allocation between the frees is stamped

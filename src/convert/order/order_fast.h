@@ -57,10 +57,10 @@ static inline bool order_is_calm(const struct order *o, const struct merge_strea
     return !o->n_held && !o->n_duplicates && !o->cut_off && t->next_op && !s->forced && !t->ended;
 }
 
-// Decodes the stream's next records into the run and prefetches their buckets, if there are many
-// blocks also the buckets of the next run. Stops before a
-// record that the fast path cannot handle, or whose stamp is above `bound`. Sets *beyond to the
-// stamp that is above `bound`, or to 0. Returns the number of records.
+// Decodes the stream's next records into the run and prefetches their buckets. If there are many
+// blocks, also prefetches the buckets of the next run. Stops before a record that the fast path
+// cannot handle, or whose stamp is above `bound`. Sets *beyond to the stamp that is above `bound`,
+// or to 0. Returns the number of records.
 static inline size_t order_decode_run(struct order *o, const struct merge_stream *s, uint64_t bound,
                                       uint64_t *beyond)
 {
