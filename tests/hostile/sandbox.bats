@@ -64,3 +64,32 @@ alive" ]
   has "$output" "60 threads"
   has "$stderr" "the sandbox of the program leaves no memory for more threads"
 }
+
+# Firefox filters all threads with syscall(SYS_seccomp, ...), and its threads exit later.
+@test "threads, children and exit behind a filter that forbids every other system call" {
+  skip_under_sanitizer
+  for options in "-p -t" "-p -f" "-p -e" "-p -t -f -e"; do
+    confined $options || skip "libc makes other system calls"
+    for how in "" --stacks "--usable --maps"; do
+      echo "confined $options, record $how"
+      records $how confined $options
+      [ "$status" -eq 0 ]
+      [ "$output" = alive ]
+      case $options in
+        *-f*) has "$stderr" "(confined) was not recorded: its system calls are filtered" ;;
+        *) [ "${#stderr_lines[@]}" -eq 1 ] ;;
+      esac
+    done
+  done
+  [ "$("$HEAPTAPE" dump -k malloc t.ht | grep -c malloc)" -ge 8400 ]
+  [ "$("$HEAPTAPE" dump -k thread.end t.ht | grep -c thread.end)" -ge 80 ]
+}
+
+@test "root filters without PR_SET_NO_NEW_PRIVS" {
+  skip_under_sanitizer
+  confined -t -f -e || skip "only root may install the filter"
+  records confined -t -f -e
+  [ "$status" -eq 0 ]
+  [ "$output" = alive ]
+  has "$stderr" "(confined) was not recorded: its system calls are filtered"
+}

@@ -48,6 +48,8 @@ struct dl_find_object;
       (void (*before)(void), void (*parent)(void), void (*child)(void), void *object))             \
     X(int, pthread_atfork, (void (*before)(void), void (*parent)(void), void (*child)(void)))      \
     X(void *, dlopen, (const char *path, int flags))                                               \
+    X(pthread_t, pthread_self, (void))                                                             \
+    X(int, pthread_getcpuclockid, (pthread_t thread, clockid_t * to))                              \
     X(int, _dl_find_object, (void *at, struct dl_find_object *to))
 
 #define BOOT(result, name, parameters, names) static result boot_##name parameters;
@@ -309,6 +311,19 @@ void *libc_open_library(const char *path, int flags)
 {
     ensure_found();
     return libc.dlopen ? libc.dlopen(path, flags) : NULL;
+}
+
+HIDDEN pthread_t hidden_pthread_self(void) __asm__("pthread_self");
+pthread_t hidden_pthread_self(void)
+{
+    ensure_found();
+    return libc.pthread_self ? libc.pthread_self() : 0;
+}
+
+HIDDEN int pthread_getcpuclockid(pthread_t thread, clockid_t *to)
+{
+    ensure_found();
+    return libc.pthread_getcpuclockid && thread ? libc.pthread_getcpuclockid(thread, to) : ENOSYS;
 }
 
 HIDDEN int _dl_find_object(void *at, struct dl_find_object *to)

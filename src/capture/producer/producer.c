@@ -139,6 +139,14 @@ static struct producer_process *process_of(struct producer_process *p)
     return p ? p : producer_current();
 }
 
+// Returns true if the C library frees NULL at the exit of a thread whose calls are no longer
+// recorded. Nothing is missing without this event.
+static bool is_final_null(const struct event *ev)
+{
+    return !ev->ptr && event_infos[ev->kind].class == HT_CLASS_FREE &&
+           producer_thread_has_finished();
+}
+
 static void record_event(const struct event *ev, const void *caller, uint32_t busy)
 {
     struct producer_process *p = producer_current();
@@ -150,7 +158,7 @@ static void record_event(const struct event *ev, const void *caller, uint32_t bu
     struct producer_thread *t = none ? NULL : producer_thread_ready(p);
     p = process_of(p);
     if (!t) {
-        if (p && counts)
+        if (p && counts && !is_final_null(ev))
             producer_count_unrecorded(p, ev);
         if (p && p->header)
             update_freed(p->header, ev, false);

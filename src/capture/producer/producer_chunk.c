@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <linux/futex.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 
 enum {
@@ -136,6 +137,8 @@ unsigned producer_before_sandbox(bool now)
         producer_owners_sandbox();
         changes |= FETCHED;
     }
+    if (!producer_inherited.sandbox)
+        syscall(SYS_prctl, PR_GET_NAME, producer_inherited.name, 0, 0, 0);
     changes |= now && !producer_inherited.filtered ? FILTERED : 0;
     changes |= producer_inherited.sandbox ? 0 : SANDBOX;
     producer_inherited.filtered |= now;

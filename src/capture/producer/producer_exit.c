@@ -54,7 +54,7 @@ static void finish_thread(struct producer_process *p, struct producer_thread *t)
 
 void producer_thread_reap(struct producer_process *p)
 {
-    if (!atomic_load_explicit(&p->ending, memory_order_relaxed))
+    if (!atomic_load_explicit(&p->ending, memory_order_relaxed) || producer_inherited.sandbox)
         return;
     uint32_t link = atomic_exchange_explicit(&p->ending, 0, memory_order_acquire);
     while (link) {
@@ -67,9 +67,32 @@ void producer_thread_reap(struct producer_process *p)
     }
 }
 
-// Destructor of the key, called once per round of destructors. After the last round, the thread is
-// still running, and the C library frees its per-thread blocks. The destructor therefore only
-// appends the thread to a list, and other threads check whether the thread has exited.
+// Detects the exit after the last round of destructors. The thread is still running, and the C
+// library frees its per-thread blocks. Therefore only appends the thread to a list, and other
+// threads check whether the thread has exited.
+static void await_exit(struct producer_process *p, struct producer_thread *t)
+{
+    producer_thread_reap(p);
+    t->ending = 1;
+    syscall(SYS_prctl, PR_GET_NAME, t->name, 0, 0, 0);
+    producer_stream_force_slow(p, &t->streams[0]);
+    producer_thread_list(p, t);
+}
+
+// A sandbox may forbid the check whether a thread has exited, so the thread itself returns its
+// state. Its later calls are not recorded.
+static void finish_in_sandbox(struct producer_process *p, struct producer_thread *t)
+{
+    finish_thread(p, t);
+    producer_tls.thread = (struct producer_thread *)&producer_no_thread;
+}
+
+bool producer_thread_has_finished(void)
+{
+    return producer_inherited.sandbox && producer_tls.rounds >= PTHREAD_DESTRUCTOR_ITERATIONS;
+}
+
+// Destructor of the key, called once per round of destructors.
 static void on_key_round(void *value)
 {
     if (++producer_tls.rounds < PTHREAD_DESTRUCTOR_ITERATIONS &&
@@ -79,13 +102,8 @@ static void on_key_round(void *value)
     struct producer_process *p = producer_current();
     struct producer_thread *t = producer_tls.thread;
     uint32_t was = producer_enter(PRODUCER_WRITING);
-    if (t->live && !t->ending && !t->forbidden && producer_has_state(p, PRODUCER_RUNNING)) {
-        producer_thread_reap(p);
-        t->ending = 1;
-        syscall(SYS_prctl, PR_GET_NAME, t->name, 0, 0, 0);
-        producer_stream_force_slow(p, &t->streams[0]);
-        producer_thread_list(p, t);
-    }
+    if (t->live && !t->ending && !t->forbidden && producer_has_state(p, PRODUCER_RUNNING))
+        (producer_inherited.sandbox ? finish_in_sandbox : await_exit)(p, t);
     producer_leave(was);
     producer_signals_restore(mask);
 }

@@ -21,8 +21,11 @@ struct lines {
     size_t at, size;
 };
 
+// Returns false in a sandbox, or if /proc is not mounted.
 static bool lines_open(struct lines *l, struct producer_sites *sites)
 {
+    if (producer_inherited.sandbox)
+        return false;
     l->buffer = sites->lines;
     l->fd = syscall(SYS_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC);
     l->at = l->size = 0;

@@ -17,9 +17,12 @@ static struct producer_thread *pop_ended(struct producer_process *p)
     return NULL;
 }
 
+// In a sandbox, maps nothing.
 static bool map_pool(uint32_t step)
 {
     void *_Atomic *to = (void *_Atomic *)&producer_inherited.pool[step];
+    if (producer_inherited.sandbox)
+        return atomic_load_explicit(to, memory_order_acquire);
     return producer_map_wiped(to, PRODUCER_POOL_STEP * sizeof(struct producer_thread));
 }
 

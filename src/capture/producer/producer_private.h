@@ -116,6 +116,7 @@ struct producer_inherited {
     bool filtered; // system calls are filtered, so fork children cannot start a recording
     bool foreign;  // another C library may create threads
     bool sandbox;  // the program is setting up a sandbox, so measure nothing from now on
+    char name[16]; // in a sandbox, the name of the thread that set it up
     bool attached; // heaptape attached to the running program, or to an ancestor that forked it
     uint32_t recording;   // enum spool_recording: initial state of new spools
     uint32_t generations; // the highest value of unwind_generation so far
@@ -154,6 +155,9 @@ static inline uint32_t producer_sandbox_chunks(const struct producer_process *p)
 // C library's internal signals unblocked.
 uint64_t producer_signals_block(void);
 void producer_signals_restore(uint64_t mask);
+
+// Returns the kernel's ID of the calling thread. In a sandbox, makes no system call.
+uint32_t producer_thread_id(void);
 
 // Allows the calling thread to record events without reading the counter. Call at the start of
 // stream 0. `first` is true for the first thread of the process.
@@ -391,7 +395,11 @@ void producer_thread_arm_key(void);
 // Adds the thread to the list of ending threads, unless it is already listed.
 void producer_thread_list(struct producer_process *p, struct producer_thread *t);
 
+// Returns true if the calling thread has returned its state because it is about to exit.
+bool producer_thread_has_finished(void);
+
 // Records the exit of listed threads that no longer exist, and returns their states to the pool.
+// Does nothing in a sandbox.
 void producer_thread_reap(struct producer_process *p);
 
 // producer_follow.c

@@ -33,8 +33,13 @@ bool producer_count_refused(struct producer_process *p, struct spool_reserves *s
     if (i >= SPOOL_UNTRACED)
         return false;
     struct spool_untraced *u = &shared->untraced_of[i];
-    u->pid = (uint32_t)syscall(SYS_getpid);
-    syscall(SYS_prctl, PR_GET_NAME, u->name, 0, 0, 0);
+    // The calling thread is the only thread of a forked child.
+    bool filtered = why == SPOOL_REFUSED_SECCOMP;
+    u->pid = filtered ? producer_thread_id() : (uint32_t)syscall(SYS_getpid);
+    if (filtered)
+        memcpy(u->name, producer_inherited.name, sizeof u->name);
+    else
+        syscall(SYS_prctl, PR_GET_NAME, u->name, 0, 0, 0);
     find_limit(u, why);
     p->unrecorded = &u->count;
     p->counts = 1;

@@ -1,6 +1,7 @@
 // State shared by all files of the producer, and stateless helpers.
 #include "capture/producer/producer_private.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <sys/syscall.h>
@@ -67,6 +68,15 @@ uint64_t producer_signals_block(void)
 void producer_signals_restore(uint64_t mask)
 {
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, sizeof mask);
+}
+
+uint32_t producer_thread_id(void)
+{
+    clockid_t clock;
+    // The kernel's number of a thread's CPU clock contains the complement of the thread's ID.
+    if (producer_inherited.sandbox && pthread_getcpuclockid(pthread_self(), &clock) == 0)
+        return ~(uint32_t)(clock >> 3);
+    return (uint32_t)syscall(SYS_gettid);
 }
 
 // Appends the text, or the part of it that fits before `end`. Returns false if the text was

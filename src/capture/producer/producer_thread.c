@@ -8,7 +8,7 @@
 // Makes `t` the state of the calling thread. Call with signals blocked.
 static void start_thread(struct producer_process *p, struct producer_thread *t)
 {
-    t->tid = (uint32_t)syscall(SYS_gettid);
+    t->tid = producer_thread_id();
     t->live = 1;
     if (p->slow)
         t->streams[0].fast_epoch = t->streams[1].fast_epoch = PRODUCER_NO_EPOCH;
@@ -31,7 +31,7 @@ struct producer_thread *producer_thread_ready(struct producer_process *p)
     struct producer_thread *t = producer_tls.thread;
     if (p && t->live)
         return t;
-    if (p && producer_thread_pool_is_full(p))
+    if (p && (producer_thread_pool_is_full(p) || producer_thread_has_finished()))
         return NULL;
     uint64_t mask = producer_signals_block();
     t = NULL;
@@ -78,10 +78,12 @@ static void read_status(struct producer_process *p)
 
 void producer_finish_last(void)
 {
+    if (producer_inherited.sandbox)
+        return;
     uint64_t mask = producer_signals_block();
     uint32_t was = producer_enter(PRODUCER_WRITING);
     struct producer_process *p = producer_current();
-    if (producer_has_state(p, PRODUCER_RUNNING) && !producer_inherited.sandbox)
+    if (producer_has_state(p, PRODUCER_RUNNING))
         read_status(p);
     producer_leave(was);
     producer_signals_restore(mask);
@@ -89,6 +91,8 @@ void producer_finish_last(void)
 
 void producer_finish(void)
 {
+    if (producer_inherited.sandbox)
+        return;
     uint64_t mask = producer_signals_block();
     uint32_t was = producer_enter(PRODUCER_WRITING);
     struct producer_process *p = producer_current();
@@ -99,9 +103,9 @@ void producer_finish(void)
     if (recording && p->measures && t->live && !t->muted && !t->forbidden &&
         !(was & PRODUCER_WRITING))
         producer_residency_finish(&(struct producer_writer){p, t, &t->streams[0]});
-    if (recording && !producer_inherited.sandbox)
+    if (recording)
         read_status(p);
-    if (recording && p->measures && !producer_inherited.sandbox)
+    if (recording && p->measures)
         atomic_store_explicit(&p->header->end_private_bytes, producer_private_bytes(),
                               memory_order_relaxed);
     producer_leave(was);
@@ -134,10 +138,4 @@ void producer_enable(void)
     if (producer_tls.thread->live)
         producer_tls.thread->forbidden = 0;
     producer_leave(was);
-}
-
-void producer_exit(void)
-{
-    if (!producer_inherited.sandbox)
-        producer_finish();
 }

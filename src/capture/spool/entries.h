@@ -59,7 +59,8 @@ enum {
     X(256, PRCTL, "prctl")                                                                         \
     X(257, EXIT, "_exit")                                                                          \
     X(258, DLCLOSE, "dlclose")                                                                     \
-    X(259, LOADS, "_dl_debug_state") /* the loader calls it when the list of objects changes */
+    X(259, LOADS, "_dl_debug_state") /* the loader calls it when the list of objects changes */    \
+    X(260, SYSCALL, "syscall")
 enum entries_control {
 #define ENTRIES_ROW(number, SYMBOL, symbol) ENTRIES_##SYMBOL = number,
     ENTRIES_CONTROL_TABLE(ENTRIES_ROW)

@@ -20,6 +20,7 @@
 #define EXPORT_CONTROL                                                                             \
     EXPORT("mmap64")                                                                               \
     EXPORT("prctl")                                                                                \
+    EXPORT("syscall")                                                                              \
     EXPORT("_exit")                                                                                \
     EXPORT("_Exit")                                                                                \
     EXPORT("dlopen")                                                                               \

@@ -10,8 +10,8 @@
 #include <sys/types.h>
 
 // Functions that are looked up once, before the first call is forwarded: X(result, name,
-// parameters, argument names). If an allocator lacks a function, glibc provides it. mremap and
-// prctl are variadic, but the x86-64 and aarch64 ABIs pass their arguments in the same way.
+// parameters, argument names). If an allocator lacks a function, glibc provides it. mremap, prctl
+// and syscall are variadic, but the x86-64 and aarch64 ABIs pass their arguments in the same way.
 #define NEXT_TABLE(X)                                                                              \
     X(void *, malloc, (size_t size), (size))                                                       \
     X(void *, calloc, (size_t count, size_t size), (count, size))                                  \
@@ -39,6 +39,8 @@
     X(int, prctl,                                                                                  \
       (int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d),            \
       (option, a, b, c, d))                                                                        \
+    X(long, syscall, (long number, long a, long b, long c, long d, long e, long f),                \
+      (number, a, b, c, d, e, f))                                                                  \
     X(void, _exit, (int status), (status))                                                         \
     X(int, __libc_start_main,                                                                      \
       (int (*begin)(int, char **, char **), int argc, char **argv, void (*init)(void),             \

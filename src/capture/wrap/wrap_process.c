@@ -1,5 +1,5 @@
 // Start and exit of the process and its threads. Also contains wrappers for calls that change the
-// process's permissions or code.
+// process's code.
 #include "capture/producer/producer_private.h"
 #include "capture/unwind/unwind_python.h"
 #include "capture/wrap/next.h"
@@ -7,7 +7,6 @@
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <linux/seccomp.h>
 #include <malloc.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -17,33 +16,6 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-// Detects that the program is about to enter a sandbox. From then on, an unexpected system call or
-// a read of the time-stamp counter may kill the program, so the resources for the recording are
-// allocated first.
-WRAPPER int prctl(int option, ...)
-{
-    unsigned long a[4];
-    va_list rest;
-    va_start(rest, option);
-    for (int i = 0; i < 4; i++)
-        a[i] = va_arg(rest, unsigned long);
-    va_end(rest);
-    bool forbids_counter = option == PR_SET_TSC && a[0] == PR_TSC_SIGSEGV;
-    bool strict = option == PR_SET_SECCOMP && a[0] == SECCOMP_MODE_STRICT;
-    unsigned changes = 0;
-    if (option == PR_SET_NO_NEW_PRIVS || option == PR_SET_SECCOMP)
-        changes = producer_before_sandbox(option == PR_SET_SECCOMP);
-    if (strict || forbids_counter)
-        producer_disable(forbids_counter);
-    int rc = next.prctl(option, a[0], a[1], a[2], a[3]);
-    // Programs such as Firefox pass a NULL filter to find out whether the kernel supports filters.
-    if (rc < 0 && changes)
-        producer_sandbox_refused(changes);
-    if (rc < 0 && strict)
-        producer_enable();
-    return rc;
-}
 
 enum { ASK_NS = 200000, ASK_TIMES = 500 }; // time limit of the child's query: 0.1 s
 
@@ -125,7 +97,7 @@ WRAPPER _Noreturn void _exit(int status)
 {
     if (!next_is_libc(WRAP_CALLER)) {
         measure_bypassed();
-        producer_exit();
+        producer_finish();
         producer_alone_finish();
     }
     next._exit(status);

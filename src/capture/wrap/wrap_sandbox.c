@@ -1,0 +1,59 @@
+// Wrappers for the functions with which a program enters a sandbox. From then on, an unexpected
+// system call or a read of the time-stamp counter may kill the program, so the resources for the
+// recording are allocated first.
+#include "capture/wrap/next.h"
+#include "capture/wrap/wrap.h"
+
+#include <linux/seccomp.h>
+#include <stdarg.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+// Programs such as Firefox pass a NULL filter to find out whether the kernel supports filters, so
+// the call may fail.
+static void undo(unsigned changes, bool strict)
+{
+    if (changes)
+        producer_sandbox_refused(changes);
+    if (strict)
+        producer_enable();
+}
+
+WRAPPER int prctl(int option, ...)
+{
+    unsigned long a[4];
+    va_list rest;
+    va_start(rest, option);
+    for (int i = 0; i < 4; i++)
+        a[i] = va_arg(rest, unsigned long);
+    va_end(rest);
+    bool forbids_counter = option == PR_SET_TSC && a[0] == PR_TSC_SIGSEGV;
+    bool strict = option == PR_SET_SECCOMP && a[0] == SECCOMP_MODE_STRICT;
+    unsigned changes = 0;
+    if (option == PR_SET_NO_NEW_PRIVS || option == PR_SET_SECCOMP)
+        changes = producer_before_sandbox(option == PR_SET_SECCOMP);
+    if (strict || forbids_counter)
+        producer_disable(forbids_counter);
+    int rc = next.prctl(option, a[0], a[1], a[2], a[3]);
+    if (rc < 0)
+        undo(changes, strict);
+    return rc;
+}
+
+// libc has no function for seccomp(2), so programs and libseccomp call it by its number. Other
+// calls are tail calls: a child of vfork(2) or clone(2) returns to the caller with a stack of its
+// own, or before its parent.
+long wrap_syscall(long number, long a, long b, long c, long d, long e, long f) __asm__("syscall");
+WRAPPER long wrap_syscall(long number, long a, long b, long c, long d, long e, long f)
+{
+    if (number != SYS_seccomp || (a != SECCOMP_SET_MODE_STRICT && a != SECCOMP_SET_MODE_FILTER))
+        return next.syscall(number, a, b, c, d, e, f);
+    bool strict = a == SECCOMP_SET_MODE_STRICT;
+    unsigned changes = producer_before_sandbox(true);
+    if (strict)
+        producer_disable(false);
+    long rc = next.syscall(number, a, b, c, d, e, f);
+    if (rc < 0)
+        undo(changes, strict);
+    return rc;
+}
