@@ -373,12 +373,24 @@ bool findings_zeroed(const struct findings_input *in, struct findings_item *f)
     return true;
 }
 
+// Returns the number of calls of the processes that were not recorded. The finding
+// unrecorded_processes is about them.
+static double unrecorded_calls(const struct findings_input *in)
+{
+    const struct trace_unrecorded *u = in->file ? &in->file->unrecorded : NULL;
+    double calls = 0;
+    for (size_t i = 0; u && i < u->n; i++)
+        calls += u->items[i].calls == UINT64_MAX ? 0 : (double)u->items[i].calls;
+    return calls;
+}
+
 bool findings_lost_records(const struct findings_input *in, struct findings_item *f)
 {
-    if (!(FIGURE(in, lost_records) > 0))
+    double lost = FIGURE(in, lost_records) - unrecorded_calls(in);
+    if (!(lost > 0))
         return false;
     findings_say(f, "%s lost while recording: counts are too low.",
-                 human_items((uint64_t)FIGURE(in, lost_records), "record was", "records were"));
+                 human_items((uint64_t)lost, "record was", "records were"));
     return true;
 }
 

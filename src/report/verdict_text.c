@@ -243,7 +243,11 @@ static void tell_mappings_grow(struct verdict *v, const struct verdict_facts *f)
                                                 : "Anonymous memory outside malloc";
     say(v, "%s grows linearly, ", what);
     say_rate(v, &f->of[owner]);
-    say(v, ", to %s of %s resident.", bytes_text(f->resident[owner]), bytes_text(f->rss_bytes));
+    // Without the blocks from before the recording, only the growth of this part of RSS is known.
+    if (f->resident[owner] < f->of[owner].grown_bytes)
+        say(v, "; RSS is %s.", bytes_text(f->rss_bytes));
+    else
+        say(v, ", to %s of %s resident.", bytes_text(f->resident[owner]), bytes_text(f->rss_bytes));
     for (size_t i = 0; i < f->n_names; i++) {
         if (f->names[i].grown_bytes >= VERDICT_GROWN_BYTES && f->names[i].owner == owner)
             say(v, " %s grew by %s.", f->names[i].name, bytes_text(f->names[i].grown_bytes));

@@ -701,6 +701,15 @@ traced() {
   unsaid lost_records
 }
 
+@test "the calls of processes that were not recorded are not lost records" {
+  local confined=$HEAPTAPE_PROGRAMS/hostile/confined
+  "$confined" -p -f || skip "libc makes other system calls"
+  recording -- "$confined" -p -f
+  said unrecorded_processes
+  unsaid lost_records
+  [ "$(jq .lost_records stat.json)" -gt 0 ]
+}
+
 # recording COMMAND...: writes the statistics of a recording of the command.
 recording() {
   skip_under_sanitizer

@@ -952,6 +952,24 @@ static void share_most(struct verdict_facts *f)
 }
 
 // Shared memory needs no search for calls of mmap. Its name in /proc is not the name of a file.
+static void has_unknown_blocks(struct verdict_facts *f)
+{
+    f->knows_blocks = false;
+    f->resident[VERDICT_UNKNOWN_HEAP] = f->resident[VERDICT_MAPPINGS];
+    f->resident[VERDICT_MAPPINGS] = 0;
+}
+
+static void test_unknown_part_outside_malloc(void **unused)
+{
+    (void)unused;
+    struct verdict v = find(yes_mappings_grow, has_unknown_blocks);
+    assert_int_equal(v.kind, VERDICT_KIND_mappings_grow);
+    assert_non_null(strstr(v.text, "; RSS is 25.0 MiB."));
+    assert_null(strstr(v.text, "to 0 B"));
+    v = find(yes_mappings_grow, use_glibc);
+    assert_non_null(strstr(v.text, ", to 20.0 MiB of 25.0 MiB resident."));
+}
+
 static void test_shared(void **unused)
 {
     (void)unused;
@@ -1173,6 +1191,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_more_threads),
     cmocka_unit_test(test_ended_threads),
     cmocka_unit_test(test_coroutines),
+    cmocka_unit_test(test_unknown_part_outside_malloc),
     cmocka_unit_test(test_cached),
     cmocka_unit_test(test_allocators),
     cmocka_unit_test(test_runtimes),
