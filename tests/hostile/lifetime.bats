@@ -13,6 +13,17 @@ setup_file() {
   done
 }
 
+# Chromium makes such a child to call chroot.
+@test "a child of clone that has no thread-local storage" {
+  skip_under_sanitizer
+  for how in "" --maps; do
+    records $how bare
+    expect "status of the child" [ "$output" = 700 ]
+    [ "$status" -eq 0 ]
+    [ "$("$HEAPTAPE" dump -k malloc t.ht | grep -c 'malloc(10)')" -ge 2 ]
+  done
+}
+
 @test "a program in another time namespace" {
   skip_under_sanitizer
   need_unshare -T

@@ -13,6 +13,24 @@
 
 #define WRAP_COLD   __attribute__((noinline, cold))
 
+// Returns false in a child of clone(2) whose thread-local storage is an array of zeros (CLONE_VM
+// and CLONE_SETTLS). Such a child can only call functions that use no thread-local storage;
+// Chromium makes one that calls chroot. The first word of a thread's control block is its own
+// address on x86-64, and a pointer to a table in glibc on aarch64.
+static inline bool wrap_has_thread(void)
+{
+    const char *at = producer_thread_pointer();
+#if defined(__aarch64__)
+#ifdef HEAPTAPE_DYNAMIC_TLS
+    return at;
+#else
+    return at && *(const void *const *)(const void *)at;
+#endif
+#else
+    return at;
+#endif
+}
+
 // Records a call that allocated `p` or failed, and returns `p`. The wrapper tail-calls this
 // function, so the frame of wrap_allocated replaces the wrapper's frame. `caller` is the wrapper's
 // return address.

@@ -15,7 +15,7 @@
 // wrappers only if the functions are redirected.
 static void record_unless_allocator(const struct event *ev, const void *caller)
 {
-    if (!producer_is_allocator(caller) && !next_is_libc(caller))
+    if (wrap_has_thread() && !producer_is_allocator(caller) && !next_is_libc(caller))
         producer_record(ev, caller);
 }
 

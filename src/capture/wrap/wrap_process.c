@@ -95,7 +95,7 @@ WRAPPER int dlclose(void *handle)
 // redirected, exit also calls the wrapper, after the destructors.
 WRAPPER _Noreturn void _exit(int status)
 {
-    if (!next_is_libc(WRAP_CALLER)) {
+    if (wrap_has_thread() && !next_is_libc(WRAP_CALLER)) {
         measure_bypassed();
         producer_finish();
         producer_alone_finish();

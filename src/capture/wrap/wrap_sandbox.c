@@ -30,6 +30,8 @@ WRAPPER int prctl(int option, ...)
     bool forbids_counter = option == PR_SET_TSC && a[0] == PR_TSC_SIGSEGV;
     bool strict = option == PR_SET_SECCOMP && a[0] == SECCOMP_MODE_STRICT;
     unsigned changes = 0;
+    if (!wrap_has_thread())
+        return next.prctl(option, a[0], a[1], a[2], a[3]);
     if (option == PR_SET_NO_NEW_PRIVS || option == PR_SET_SECCOMP)
         changes = producer_before_sandbox(option == PR_SET_SECCOMP);
     if (strict || forbids_counter)
@@ -46,7 +48,8 @@ WRAPPER int prctl(int option, ...)
 long wrap_syscall(long number, long a, long b, long c, long d, long e, long f) __asm__("syscall");
 WRAPPER long wrap_syscall(long number, long a, long b, long c, long d, long e, long f)
 {
-    if (number != SYS_seccomp || (a != SECCOMP_SET_MODE_STRICT && a != SECCOMP_SET_MODE_FILTER))
+    if (number != SYS_seccomp || (a != SECCOMP_SET_MODE_STRICT && a != SECCOMP_SET_MODE_FILTER) ||
+        !wrap_has_thread())
         return next.syscall(number, a, b, c, d, e, f);
     bool strict = a == SECCOMP_SET_MODE_STRICT;
     unsigned changes = producer_before_sandbox(true);
