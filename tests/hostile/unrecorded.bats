@@ -423,6 +423,21 @@ make_late() {
   missed 0
 }
 
+@test "unrecorded: in a pid namespace, neither of two processes that ended early" {
+  need_unshare -rpf --mount-proc
+  make_late maps
+  mkfifo slow
+  # The dynamic linker waits for a writer of the FIFO, so the library starts in both processes after
+  # both have executed the program. Both end before the recorder reads the maps of a process.
+  LD_PRELOAD=$PWD/late.so records unshare -rpf --mount-proc bash -c "
+    LD_PRELOAD=$PWD/slow:\$LD_PRELOAD ./plain & a=\$!
+    LD_PRELOAD=$PWD/slow:\$LD_PRELOAD ./plain & b=\$!
+    until [ /proc/\$a/exe -ef plain ] && [ /proc/\$b/exe -ef plain ]; do :; done
+    while :; do : >slow; done & wait \$a \$b; :"
+  [ "$("$HEAPTAPE" stat --json t.ht | jq -r .unrecorded.found_by)" = kernel ] || skip "the kernel does not report processes"
+  missed 0
+}
+
 @test "unrecorded: in a pid namespace, a slowly loading program is not reported as missing the library" {
   need_unshare -pf
   mkfifo slow

@@ -83,6 +83,9 @@ bool lifetime_is_unused(int fd);
 
 bool lifetime_has_session(pid_t pid, const char *dir);
 
+// Returns the process's pid in its innermost pid namespace, or 0 if unknown.
+uint32_t lifetime_own_pid(pid_t pid);
+
 // Returns true if own_pid is the process's pid, either here or in its innermost pid namespace.
 bool lifetime_has_pid(pid_t pid, uint32_t own_pid);
 

@@ -48,6 +48,17 @@ static uint32_t inner_pid(pid_t pid)
     return (uint32_t)strtoul(last, NULL, 10);
 }
 
+uint32_t lifetime_own_pid(pid_t pid)
+{
+    char path[64];
+    struct stat own, other;
+    snprintf(path, sizeof path, "/proc/%ld/ns/pid", (long)pid);
+    // Reading the status takes three times as long as comparing the namespaces.
+    bool same = stat("/proc/self/ns/pid", &own) == 0 && stat(path, &other) == 0 &&
+                own.st_ino == other.st_ino;
+    return same ? (uint32_t)pid : inner_pid(pid);
+}
+
 bool lifetime_has_pid(pid_t pid, uint32_t own_pid)
 {
     return (uint32_t)pid == own_pid || inner_pid(pid) == own_pid;

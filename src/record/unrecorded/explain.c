@@ -1,4 +1,5 @@
 // Explains why a program records no events, by inspecting its file or a process that runs it.
+#include "record/drain/drain_private.h"
 #include "record/processes/proc_file.h"
 #include "record/record.h"
 #include "record/unrecorded/unrecorded.h"
@@ -385,6 +386,7 @@ void unrecorded_inspect(struct unrecorded_image *to, pid_t pid, const struct unr
     ssize_t n = proc_file_read(pid, "comm", name, sizeof name);
     if (n > 0)
         snprintf(to->name, sizeof to->name, "%.*s", (int)strcspn(name, "\n"), name);
+    to->own_pid = lifetime_own_pid(pid);
     const char *why = explain_process(to, pid, how);
     if (how->attached)
         why = "was executed by a process that --pid attached to";

@@ -364,21 +364,30 @@ struct tree *tree_new(const struct unrecorded_how *how, enum clock_kind clock, p
     return NULL;
 }
 
-// Ways to match a spool with an image, the most reliable one first.
+// Ways to match a spool with an image, the most reliable one first. The spool of a process that
+// ended early has only the pid in the process's own namespace.
 enum match {
     BY_PID,
-    BY_FILE, // compares executables, if only the process's pid in another namespace is known
+    BY_FILE, // compares executables, if the own pid of the tree's process is unknown
     BY_TIME, // like BY_FILE, but the image ended before its executable was examined
     MATCHES
 };
+
+// Returns the pid of a process in its own namespace, or 0 if unknown. Only the process that called
+// exec was inspected, not its forked children.
+static pid_t find_own_pid(const struct tree_member *m)
+{
+    return m->forked || m->pid != m->image->pid ? 0 : (pid_t)m->image->seen.own_pid;
+}
 
 static bool matches_member(const struct tree_spool *s, const struct tree_member *m, enum match by)
 {
     const struct tree_image *image = m->image;
     if (!s->other_clock && (s->stamp < m->from || (m->gone && s->stamp > m->to)))
         return false;
-    if (by == BY_PID)
-        return s->pid == m->pid;
+    pid_t own_pid = s->visible ? 0 : find_own_pid(m);
+    if (by == BY_PID || own_pid)
+        return s->pid == (own_pid ? own_pid : m->pid);
     if (s->visible || (by == BY_TIME && (image->seen.inode || image->recorded)))
         return false;
     return by == BY_TIME ||

@@ -32,6 +32,7 @@ struct unrecorded_image {
     char why[UNRECORDED_WHY_BYTES];
     bool gone;              // the process ended before everything was read
     uint64_t device, inode; // of the executable; inode is 0 if unknown
+    uint32_t own_pid;       // pid in the process's own namespace, or 0 if unknown
     bool followed;
     struct limit limit; // limit that may prevent loading or starting the library
 };
