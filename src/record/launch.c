@@ -1,5 +1,6 @@
 #include "record/launch.h"
 
+#include "base/clock.h"
 #include "base/fio.h"
 #include "capture/spool/spool.h"
 #include "record/processes/proc_file.h"
@@ -25,6 +26,8 @@ enum {
 };
 
 static _Atomic int signals_seen; // number of termination requests
+static _Atomic uint64_t counted_ns; // time of the last counted signal, CLOCK_MONOTONIC
+static _Atomic int counted_sender;
 static _Atomic int signals_received;
 static _Atomic int last_signal;
 static _Atomic int forwarded;
@@ -64,10 +67,10 @@ static void start_cancel_timer(void)
 
 // Sets output_cancelled repeatedly, because a signal may arrive between a check of the flag and the
 // write.
-static void on_tick(int sig)
+static void on_tick(int sig, siginfo_t *info, void *context)
 {
     static volatile sig_atomic_t ticks, blocked, last;
-    (void)sig;
+    (void)sig, (void)info, (void)context;
     blocked = output_writing && output_writes == last ? blocked + 1 : 0;
     last = output_writes;
     ticks = ticks + 1;
@@ -75,7 +78,28 @@ static void on_tick(int sig)
         blocked >= MAX_TICKS_BLOCKED || ticks >= MAX_TICKS || signals_seen > 2 || output_cancelled;
 }
 
-static void on_termination(int sig)
+// Returns true if the signal is no additional request: timeout(1) sends its signal to heaptape and
+// then to heaptape's process group, and systemd may send SIGTERM and SIGHUP.
+static bool is_repeated(const siginfo_t *info)
+{
+    const uint64_t together_ns = 100000000;
+    uint64_t now_ns = clock_monotonic_ns();
+    bool repeated =
+        signals_seen && info->si_pid == counted_sender && now_ns - counted_ns < together_ns;
+    if (!repeated)
+        counted_ns = now_ns;
+    counted_sender = info->si_pid;
+    return repeated;
+}
+
+// Returns true if the program sent the signal, usually to its whole process group, as Apache does
+// when it ends. Such a signal must not be sent back to the program.
+static bool is_of_program(const siginfo_t *info)
+{
+    return info->si_code <= 0 && info->si_pid > 0 && info->si_pid == child;
+}
+
+static void count_request(int sig)
 {
     int saved_errno = errno;
     signals_seen = signals_seen + 1;
@@ -87,27 +111,35 @@ static void on_termination(int sig)
     errno = saved_errno;
 }
 
-// Handles SIGINT and SIGQUIT, which are meant for the program. If the program has ended and only
-// its descendants are running, these signals end the recording.
-static void on_interrupt(int sig)
+static void on_termination(int sig, siginfo_t *info, void *context)
 {
-    if (!child_ended)
-        return;
-    signals_seen = signals_seen ? signals_seen : 1;
-    on_termination(sig);
+    (void)context;
+    if (!is_of_program(info) && !is_repeated(info))
+        count_request(sig);
 }
 
-static void on_child(int sig)
+// Handles SIGINT and SIGQUIT, which are meant for the program. If the program has ended and only
+// its descendants are running, these signals end the recording.
+static void on_interrupt(int sig, siginfo_t *info, void *context)
 {
-    (void)sig;
+    (void)context;
+    if (!child_ended || is_repeated(info))
+        return;
+    signals_seen = signals_seen ? signals_seen : 1;
+    count_request(sig);
+}
+
+static void on_child(int sig, siginfo_t *info, void *context)
+{
+    (void)sig, (void)info, (void)context;
     wake_recorder();
 }
 
 static const struct {
     int sig;
-    void (*handler)(int);
+    void (*handler)(int, siginfo_t *, void *); // NULL ignores the signal
 } taken_over[] = {
-    {SIGPIPE, SIG_IGN},        {SIGXFSZ, SIG_IGN},       {SIGCHLD, on_child},
+    {SIGPIPE, NULL},           {SIGXFSZ, NULL},          {SIGCHLD, on_child},
     {SIGVTALRM, on_tick},      {SIGINT, on_interrupt},   {SIGQUIT, on_interrupt},
     {SIGTERM, on_termination}, {SIGHUP, on_termination},
 };
@@ -133,10 +165,13 @@ static void set_blocked(int how, sigset_t *before)
 
 void record_launch_signals(void)
 {
+    counted_ns = 0;
     signals_seen = signals_received = forwarded = child = child_ended = output_cancelled = 0;
     for (unsigned i = 0; i < SIGNALS; i++) {
         int sig = taken_over[i].sig;
-        struct sigaction a = {.sa_handler = taken_over[i].handler};
+        struct sigaction a = {.sa_handler = SIG_IGN};
+        if (taken_over[i].handler)
+            a = (struct sigaction){.sa_sigaction = taken_over[i].handler, .sa_flags = SA_SIGINFO};
         sigaction(sig, &a, &actions[i]);
         // Under nohup and in a script's background job, keep ignoring terminal signals, so that the
         // program and the recording continue.

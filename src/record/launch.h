@@ -24,7 +24,8 @@ struct record_launch {
 };
 
 // Installs signal handlers. SIGINT and SIGQUIT are left to the program, and SIGTERM and SIGHUP
-// count as termination requests. After the program has ended, SIGINT and SIGQUIT count too. After
+// count as termination requests. After the program has ended, SIGINT and SIGQUIT count too.
+// Signals from one sender within 0.1 s count once, and signals from the program do not count. After
 // the second request, a write that takes longer than a second is cancelled (base/fio.h).
 void record_launch_signals(void);
 

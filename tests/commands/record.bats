@@ -245,6 +245,7 @@ assert plain and plain == traced, (plain, traced)
   until [ -e ready ]; do sleep 0.05; done
   kill -TERM $pid
   until [ -e got ]; do sleep 0.05; done
+  sleep 0.3 # signals from one sender within 0.1 s count once
   kill -TERM $pid
   code=0
   wait $pid || code=$?
@@ -254,6 +255,37 @@ assert plain and plain == traced, (plain, traced)
   expect "status 0" [ "$status" -eq 0 ]
   no_session_left
   : >over
+}
+
+@test "two signals of one sender at once are one request" {
+  record_setup
+  "$HEAPTAPE" record -o a.ht -- bash -c 'trap "echo got >>got" TERM HUP; echo ready >ready
+    until [ -e over ]; do sleep 0.05; done; exit 6' 2>err &
+  pid=$!
+  until [ -e ready ]; do sleep 0.05; done
+  kill -STOP $pid
+  kill -TERM $pid
+  kill -HUP $pid
+  kill -CONT $pid
+  until [ -e got ]; do sleep 0.05; done
+  : >over
+  code=0
+  wait $pid || code=$?
+  cat err
+  expect "the program's status" [ "$code" -eq 6 ]
+  expect "one signal forwarded" [ "$(wc -l <got)" -eq 1 ]
+}
+
+@test "a signal that the program sends to heaptape is not sent back" {
+  record_setup
+  # A signal to the process group also reaches the program, where both signals may merge.
+  heaptape record -o a.ht -- python3 -c '
+import os, signal
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+os.kill(os.getppid(), signal.SIGTERM)
+while "\nShdPnd:\t0000000000000000\n" not in open("/proc/%d/status" % os.getppid()).read(): pass
+os._exit(6 if signal.sigtimedwait([signal.SIGTERM], 0.3) is None else 7)'
+  expect "status 6" [ "$status" -eq 6 ]
 }
 
 @test "children that outlive the program are recorded to the end" {

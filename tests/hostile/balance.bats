@@ -412,8 +412,7 @@ END
   local recorder=$!
   wait_until [ -s begun ]
   kill -TERM $recorder
-  wait_until has_received $recorder 15
-  kill -TERM $recorder
+  kill_again 15 $recorder
   wait $recorder || true
   echo >go
   stderr=$(grep -v 'records\? w.* lost' err)

@@ -42,8 +42,7 @@ stops_though_blocked() {
   recorder=$!
   wait_until waits_in "$recorder" pipe_write
   kill -TERM "$recorder"
-  wait_until has_received "$recorder" 15
-  kill -TERM "$recorder"
+  kill_again 15 "$recorder"
   ends_within 40 "$recorder"
   exec 7>&-
   cat err
@@ -72,8 +71,7 @@ has_no_children() {
   wait_until waits_in "$recorder" pipe_write
   wait_until has_no_children "$recorder"
   kill -TERM "$recorder"
-  wait_until has_received "$recorder" 15
-  kill -TERM "$recorder"
+  kill_again 15 "$recorder"
   ends_within 40 "$recorder"
   exec 7>&-
   cat err
@@ -110,8 +108,7 @@ has_run() {
   # The program waits in the library, whose memory a detach would unmap.
   wait_until waits_in $program futex
   kill -TERM $recorder
-  wait_until has_received $recorder 15
-  kill -TERM $recorder
+  kill_again 15 $recorder
   # The process that writes the log still waits for a reader.
   ends_within 40 $recorder
   exec 7>&-

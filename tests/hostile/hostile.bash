@@ -43,6 +43,14 @@ has_received() {
   [ $((16#$pending >> ($2 - 1) & 1)) -eq 0 ]
 }
 
+# kill_again SIGNAL PID: sends the recorder a second signal (15 or 2). The recorder counts signals
+# from one sender within 0.1 s once.
+kill_again() {
+  wait_until has_received "$2" "$1"
+  sleep 0.3
+  kill -"$1" "$2"
+}
+
 # Skips the test if these namespaces are not available.
 need_unshare() {
   unshare "$@" true 2>/dev/null || skip "unshare $* is not permitted here"

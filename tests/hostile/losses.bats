@@ -145,8 +145,7 @@ records_beside() {
   # A process with one thread waits when its limit of chunks is full.
   wait_until waits_in "$(pgrep -P "$(pgrep -P $recorder)")" futex
   kill -TERM $recorder
-  wait_until has_received $recorder 15
-  kill -TERM $recorder
+  kill_again 15 $recorder
   wait $recorder || true
   exec 7>&-
   stderr=$(cat err)
