@@ -115,12 +115,24 @@ static size_t count_children(pid_t pid)
     return n;
 }
 
+// Returns why the program was not recorded, or NULL if unknown. If heaptape attached to process
+// `pid`, other processes in the list do not explain why this process was not recorded.
+static const char *find_reason(const struct record_result *r, pid_t pid)
+{
+    for (size_t i = 0; i < r->unrecorded.n; i++) {
+        if (!pid || r->unrecorded.items[i].pid == (uint32_t)pid)
+            return r->unrecorded.items[i].why;
+    }
+    return NULL;
+}
+
 void record_summary_nothing(const char *program, pid_t pid, const struct record_result *r,
                             struct err *e)
 {
     const struct trace_balance *b = &r->unrecorded.balance;
     // These reasons prevent a start with the library. Before an attach, they are checked.
     const char *explained = pid ? NULL : record_explain(program);
+    const char *reason = find_reason(r, pid);
     size_t children = pid ? count_children(pid) : 0;
     struct err why = {0};
     if (r->losses.off.processes)
@@ -135,8 +147,8 @@ void record_summary_nothing(const char *program, pid_t pid, const struct record_
         err_set(&why, 0, "the recorder had no memory or file descriptor left for its spool");
     else if (is_gone(r, pid))
         err_set(&why, 0, "the process ended, or executed another program");
-    else if (r->unrecorded.n)
-        err_set(&why, 0, "%s", r->unrecorded.items[0].why);
+    else if (reason)
+        err_set(&why, 0, "%s", reason);
     else if (r->losses.bypassed.processes)
         err_set(&why, 0, "the program calls its own malloc (in %s)",
                 balance_texts(&r->losses.bypassed)->text);

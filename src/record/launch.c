@@ -25,7 +25,7 @@ enum {
     MAX_TICKS = 1500, // after the second termination request: maximum duration of all writes
 };
 
-static _Atomic int signals_seen; // number of termination requests
+static _Atomic int signals_seen;    // number of termination requests
 static _Atomic uint64_t counted_ns; // time of the last counted signal, CLOCK_MONOTONIC
 static _Atomic int counted_sender;
 static _Atomic int signals_received;

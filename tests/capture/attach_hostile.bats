@@ -77,6 +77,18 @@ records_nothing() {
   fi
 }
 
+@test "the workers that ran before the attach are named" {
+  printf '#include <stdlib.h>\n#include <unistd.h>\nint main(void) { if (!fork() || !fork()) for (;;) pause(); write(1, "ready\\n", 6); for (;; usleep(1000)) free(malloc(9)); }\n' >serves.c
+  gcc -fno-builtin -o serves serves.c
+  starts ./serves
+  is_recorded
+  for worker in $(pgrep -P "$started"); do
+    grep -qF "heaptape: process $worker (serves) was not recorded: was running before --pid attached to the process that forked it" <<<"$output"
+  done
+  [ "$("$HEAPTAPE" stat --json t.ht | jq .unrecorded.processes)" -eq 2 ]
+  pkill -9 -P "$started"
+}
+
 @test "a program that the process executes is named with that reason" {
   printf '#include <stdlib.h>\n#include <sys/wait.h>\n#include <unistd.h>\nint main(void) { for (;; usleep(1000)) { free(malloc(9)); if (!fork()) execl("/bin/sh", "sh", "-c", "sleep 0.01", (char *)0); wait(0); write(1, "ready\\n", 6); } }\n' >executes.c
   gcc -fno-builtin -o executes executes.c

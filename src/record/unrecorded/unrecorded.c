@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "record/drain/drain_private.h"
+#include "record/unrecorded/running.h"
 #include "record/unrecorded/tree.h"
 
 #include <dirent.h>
@@ -192,6 +193,8 @@ void unrecorded_begin(struct unrecorded *u, const struct unrecorded_how *how, en
 {
     *u = (struct unrecorded){.how = *how};
     u->tree = tree_new(&u->how, clock, attached);
+    if (attached && !find_outer_pid())
+        u->running = running_list(attached, &u->n_running);
 }
 
 void unrecorded_search(struct unrecorded *u, pid_t program)
@@ -391,10 +394,35 @@ static int add_tree(struct unrecorded *u, const struct drain *c, struct unrecord
     return rc;
 }
 
+// Adds the forked children that were running before heaptape attached to the process.
+static int add_running(const struct unrecorded *u, struct trace_unrecorded *to)
+{
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < u->n_running; i++) {
+        struct running_child *child = &u->running[i];
+        rc = add_missed(to, &(struct trace_missed){.pid = (uint32_t)child->pid,
+                                                   .name = child->name,
+                                                   .why = "was running before --pid attached to "
+                                                          "the process that forked it",
+                                                   .calls = UINT64_MAX,
+                                                   .ns = UINT64_MAX});
+    }
+    return rc;
+}
+
+static bool was_running(const struct unrecorded *u, pid_t pid)
+{
+    for (size_t i = 0; i < u->n_running; i++) {
+        if (u->running[i].pid == pid)
+            return true;
+    }
+    return false;
+}
+
 int unrecorded_finish(struct unrecorded *u, const struct drain *c, struct unrecorded_clock clock,
                       struct trace_unrecorded *to)
 {
-    int rc = 0;
+    int rc = add_running(u, to);
     for (size_t i = 0; i < c->n_reserves && rc == 0; i++)
         rc = add_refused(c->reserves[i], to);
     if (rc == 0 && u->tree)
@@ -403,7 +431,7 @@ int unrecorded_finish(struct unrecorded *u, const struct drain *c, struct unreco
     for (size_t i = 0; rc == 0 && i < u->n; i++) {
         const struct unrecorded_process *p = &u->items[i];
         const char *why = p->seen.why[0] ? p->seen.why : "did not load libheaptape.so";
-        if (p->missed)
+        if (p->missed && !was_running(u, p->pid))
             rc = add_missed(to, &(struct trace_missed){.pid = (uint32_t)p->pid,
                                                        .name = (char *)p->seen.name,
                                                        .why = (char *)why,
@@ -417,5 +445,6 @@ void unrecorded_release(struct unrecorded *u)
 {
     tree_free(u->tree);
     free(u->items);
+    free(u->running);
     *u = (struct unrecorded){0};
 }

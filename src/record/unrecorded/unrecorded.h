@@ -49,7 +49,9 @@ struct unrecorded {
     unsigned long long forks; // forks on the machine at the last search
     unsigned searches;
     pid_t outer_pid; // the recorder's pid in /proc if /proc belongs to another namespace, else 0
-    unsigned due;    // number of searches left if no process forks
+    struct running_child *running; // children that were running before heaptape attached
+    size_t n_running;
+    unsigned due; // number of searches left if no process forks
 };
 
 // Call before the program is started. `attached` is the running process to record instead, or 0.
