@@ -405,12 +405,13 @@ static void print_file(const struct file_stat *s, const struct stat_options *o)
     union stat_figures f;
     stat_figures_of_file(&f, s);
     bool is_short = !o->brief && !o->verbose && !o->json && o->by == STAT_BY_NOTHING;
-    if (s->sums || (is_short && s->kind == FILE_STAT_AGGREGATE))
+    bool counted = s->sums || (s->kind == FILE_STAT_AGGREGATE && !o->brief);
+    if (counted)
         findings_of_file(&found, s);
     if (o->by != STAT_BY_NOTHING)
         print_by_site(s, o);
     else if (o->json)
-        stat_json(&(struct json){.to = stdout, .pretty = true}, s, &f, s->sums ? &found : NULL);
+        stat_json(&(struct json){.to = stdout, .pretty = true}, s, &f, counted ? &found : NULL);
     else if (!is_short)
         print_text(s, &f), findings_print(&found);
     else if (stat_print_overview(s, &found) < 0)

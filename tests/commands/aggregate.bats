@@ -83,6 +83,31 @@ END
   has "$(tr -s ' ' <<<"$output")" "3.00 s 462 B -68.4 KiB"
 }
 
+@test "aggregate: the JSON, all tables, one screen and the page have the same findings" {
+  {
+    echo 'process 100 /bin/prog'
+    for at in 1 2 3 4 5 6 7 8 9; do
+      echo "0 ${at}000000000 malloc size=1000000 result=0x${at}000000"
+    done
+    echo end
+  } | "$HEAPTAPE_PROGRAMS/make_trace" t.ht
+  "$HEAPTAPE_PROGRAMS/make_aggregate" a.hta 1 <t.ht
+  "$HEAPTAPE" stat --json a.hta >a.json
+  [ "$(jq -r '.findings[0].name, .verdict.kind, .verdict.live_growth.shape' a.json | xargs)" = "verdict grows linear" ]
+  for how in -q '-q --verbose'; do
+    # shellcheck disable=SC2086
+    heaptape stat $how a.hta
+    has "$(xargs <<<"$output")" "* $(jq -r .verdict.text a.json)"
+  done
+  "$HEAPTAPE" report -q -f -o a.html a.hta
+  python3 -c "import json, re
+d = json.loads(re.search(r'id=\"data\">(.*?)</script>', open('a.html').read(), re.S).group(1))
+a = json.load(open('a.json'))
+assert a['findings'] == d['findings'] == d['workloads'][0]['stat']['findings']"
+  # The short form has no findings, as for a trace.
+  [ "$("$HEAPTAPE" stat --json --brief a.hta | jq 'has("findings")')" = false ]
+}
+
 @test "aggregate: periods are joined when there are many" {
   busy t.ht
   # At most 64 periods are kept: 370 periods become 46 of eight times the length.

@@ -195,7 +195,6 @@ static int set_counted(struct document *d, const struct file_stat *s)
     FILE *f = open_memstream(&to->text, &n);
     if (!f)
         return -ENOMEM;
-    bool is_aggregate = s->kind == FILE_STAT_AGGREGATE;
     stat_figures_of_file(&to->figures, s);
     findings_of_file(&to->found, s);
     for (unsigned kind = 0; kind < HT_KIND_LIMIT; kind++)
@@ -203,7 +202,7 @@ static int set_counted(struct document *d, const struct file_stat *s)
             s->sums && s->sums->kinds[kind].calls ? (double)s->sums->kinds[kind].calls : NAN;
     stat_json(
         &(struct json){.to = f, .max_text_bytes = DOCUMENT_TEXT_BYTES, .max_items = DOCUMENT_ITEMS},
-        s, &to->figures, is_aggregate ? NULL : &to->found);
+        s, &to->figures, &to->found);
     if (fclose(f) != 0)
         return -ENOMEM;
     to->text[strcspn(to->text, "\n")] = 0;
