@@ -17,8 +17,6 @@
 #include <string.h>
 
 // Thresholds.
-#define GROWN_BYTES        (1 << 20)
-#define GROWN_SHARE        0.1   // growth of another process, as a share of the peak
 #define MOVED_SHARE        0.5   // share of growing reallocs
 #define COPIED_SHARE       0.01  // share of requested bytes
 #define REGROWN_SHARE      0.8   // share of the replaced blocks of a call site
@@ -429,28 +427,11 @@ static const char *find_process(const struct findings_input *in, size_t offset,
     return text;
 }
 
-static bool is_growing(const struct file_stat_process *p)
-{
-    const struct workload_summary *s = &p->summary;
-    return p->live_growth.shape == GROWTH_LINEAR && p->live_growth.grown_bytes >= GROWN_BYTES &&
-           s->live_at_end_blocks > 2 * s->unmatched_frees;
-}
-
 bool findings_other_process_grows(const struct findings_input *in, struct findings_item *f)
 {
     const struct file_stat *file = in->file;
-    const struct file_stat_process *most = NULL;
     size_t growing = 0;
-    for (size_t i = 0; i < count_processes(in); i++) {
-        const struct file_stat_process *p = &file->processes[i];
-        uint64_t peak = file->processes[file->of_usage].summary.peak_live_bytes;
-        if (i == file->of_usage || !is_growing(p) ||
-            p->live_growth.grown_bytes < GROWN_SHARE * (double)peak)
-            continue;
-        growing++;
-        if (!most || p->live_growth.grown_bytes > most->live_growth.grown_bytes)
-            most = p;
-    }
+    const struct file_stat_process *most = file ? verdict_other_growing(file, &growing) : NULL;
     if (!most)
         return false;
     char name[FINDING_TEXT_BYTES];

@@ -36,7 +36,12 @@ extern const struct verdict_owner_text {
     const char *name, *label;
 } verdict_owner_texts[VERDICT_OWNERS];
 
-enum { VERDICT_SITES = 3, VERDICT_PATH_BYTES = STACK_PATH_BYTES, VERDICT_NAMES = 8 };
+enum {
+    VERDICT_SITES = 3,
+    VERDICT_PATH_BYTES = STACK_PATH_BYTES,
+    VERDICT_NAMES = 8,
+    VERDICT_NAME_BYTES = 200
+};
 
 // A call path, from the function that allocates to its callers: "get (a.c:28) < add (a.c:60)".
 struct verdict_site {
@@ -71,7 +76,9 @@ struct verdict_facts {
     bool knows_blocks;
     bool knows_resident; // rss_bytes and resident are valid
     bool exited;         // the process exited on its own after the last sample
-    bool from_start;     // the samples begin at the start of the process
+    // Another process of the recording whose live bytes grow, such as "process 12 (/bin/x)", or "".
+    char growing_process[VERDICT_NAME_BYTES];
+    bool from_start; // the samples begin at the start of the process
     // Time at which a process that exited began to free most of its blocks. The facts describe the
     // process before this time. NAN if the blocks were not freed.
     double freed_at_exit_ns;
@@ -184,6 +191,11 @@ void verdict_facts_init(struct verdict_facts *f);
 // Fills in the facts from a file, which must have been counted completely (FILE_STAT_ALL or
 // FILE_STAT_REPORT) or be an aggregate. Strings of *s are borrowed.
 void verdict_facts_of_file(struct verdict_facts *f, const struct file_stat *s);
+
+// Returns the process whose live bytes grow most, other than the process of the verdict. If n is
+// not NULL, sets *n to the number of such processes that grow. Returns NULL if no other process
+// grows by enough to be a finding.
+const struct file_stat_process *verdict_other_growing(const struct file_stat *s, size_t *n);
 
 // Chooses the kind and writes the sentences.
 void verdict_find(struct verdict *v, const struct verdict_facts *f);

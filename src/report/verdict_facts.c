@@ -15,6 +15,7 @@ enum {
 
 #define SITE_SHARE   0.02 // call sites below this share of the first call site are not named
 #define MOST_SHARE   0.8  // share of the growth of RSS
+#define OTHER_SHARE  0.1  // growth of another process, as a share of the peak of live bytes
 #define RECENT_NS    1e9
 #define OLD_MAP      1.5  // the last page map is ignored if RSS reaches this multiple of its RSS
 #define ENDED_SHARE  0.1  // min. share of a call site's growth that is in the last third
@@ -22,6 +23,30 @@ enum {
 #define EXIT_SHARE   0.25 // max. time in which a process frees its blocks at exit, as a share
 #define LEFT_SHARE   0.5  // max. share of the live bytes that remains after the exit
 #define FALLEN_SHARE 0.75 // share of the live bytes below which the process has begun to free them
+
+static bool is_growing(const struct file_stat_process *p)
+{
+    const struct workload_summary *s = &p->summary;
+    return verdict_is_growing(&p->live_growth) && s->live_at_end_blocks > 2 * s->unmatched_frees;
+}
+
+const struct file_stat_process *verdict_other_growing(const struct file_stat *s, size_t *n)
+{
+    const struct file_stat_process *most = NULL;
+    size_t growing = 0;
+    for (size_t i = 0; s->kind != FILE_STAT_WORKLOAD && i < s->n_processes; i++) {
+        const struct file_stat_process *p = &s->processes[i];
+        double peak = (double)s->processes[s->of_usage].summary.peak_live_bytes;
+        if (i == s->of_usage || !is_growing(p) || p->live_growth.grown_bytes < OTHER_SHARE * peak)
+            continue;
+        growing++;
+        if (!most || p->live_growth.grown_bytes > most->live_growth.grown_bytes)
+            most = p;
+    }
+    if (n)
+        *n = growing;
+    return most;
+}
 
 static const struct file_stat_process *process_of(const struct file_stat *s)
 {
@@ -540,6 +565,10 @@ void verdict_facts_of_file(struct verdict_facts *f, const struct file_stat *s)
     if (!p)
         return;
     set_process(f, s, p);
+    const struct file_stat_process *other = verdict_other_growing(s, NULL);
+    if (other)
+        snprintf(f->growing_process, sizeof f->growing_process, "process %u (%s)", other->pid,
+                 other->exe ? other->exe : "");
     if (s->symbols)
         set_sites(&f->growing, s, SITES_JSON_by_growth);
     if (s->kind == FILE_STAT_AGGREGATE)

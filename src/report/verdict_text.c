@@ -59,6 +59,15 @@ static const char *count_text(double n, const char *one, const char *many)
     return human_items(n > 0 ? (uint64_t)n : 0, one, many);
 }
 
+// Begins the text about a process without a problem.
+static void say_fine(struct verdict *v, const struct verdict_facts *f)
+{
+    if (f->growing_process[0])
+        say(v, "No problem found in this process, but %s grows.", f->growing_process);
+    else
+        say(v, "No problem found.");
+}
+
 static const char *allocator_text(const struct verdict_facts *f)
 {
     return f->allocator_name ? f->allocator_name : "the allocator";
@@ -437,7 +446,8 @@ static void tell_retained(struct verdict *v, const struct verdict_facts *f)
 static void tell_fills(struct verdict *v, const struct verdict_facts *f)
 {
     if (growth_is_full(&f->live)) {
-        say(v, "No problem found. Live bytes grew by %s, to %s, and no longer grow.",
+        say_fine(v, f);
+        say(v, " Live bytes grew by %s, to %s, and no longer grow.",
             bytes_text(f->live.grown_bytes), bytes_text(f->live.last_bytes));
         say_sites(v, &f->holding, " Largest call paths: ");
         return;
@@ -650,7 +660,8 @@ static void say_not_recorded(struct verdict *v, const struct verdict_facts *f)
 static void tell_sawtooth(struct verdict *v, const struct verdict_facts *f)
 {
     double low = f->live.last_bytes;
-    say(v, "No problem found. Live bytes rise by up to %s and fall back to %s: no leak.",
+    say_fine(v, f);
+    say(v, " Live bytes rise by up to %s and fall back to %s: no leak.",
         bytes_text(f->live.swing_bytes), bytes_text(low));
     if (!f->knows_resident)
         say_not_recorded(v, f);
@@ -672,7 +683,7 @@ static void say_no_problem(struct verdict *v, const struct verdict_facts *f)
 {
     const struct growth *g = &f->live;
     if (!has_grown(g) || g->grown_bytes < SMALL_GROWTH_SHARE * g->last_bytes || f->exited) {
-        say(v, "No problem found.");
+        say_fine(v, f);
         return;
     }
     set_sure(v, VERDICT_UNSURE, "A longer %s is necessary to judge the growth.",

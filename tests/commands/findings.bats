@@ -300,15 +300,16 @@ free(11, malloc(11, 8))'
 }
 
 # two STATEMENTS: writes a trace of process 100, which allocates 20 MB, and of process 101, whose
-# calls the statements print with call(second, text), to two.ht.
+# calls the statements print with call(second, text), to two.ht. Process 100 makes $rate allocations
+# per second.
 two() {
-  python3 - "$1" >two.txt <<'END'
+  python3 - "$1" "${rate:-1e6}" >two.txt <<'END'
 import sys
 def call(second, text):
     print(0, int(second * 1e9), text)
 print("process 100 prog")
 for i in range(1000):
-    call(1 + i / 1e6, f"malloc size=20000 result={0x1000000 + 0x10000 * i}")
+    call(1 + i / float(sys.argv[2]), f"malloc size=20000 result={0x1000000 + 0x10000 * i}")
 call(10, "free ptr=0x1000000")
 print("process 101 worker")
 exec(sys.argv[1])
@@ -325,6 +326,12 @@ END
   has "$output" "Live bytes of process 101 (/bin/x) grow linearly, by 2.9 MiB in 7.97 s"
   has "$output" "'heaptape convert --pid 101 -o 101.htw two.ht'"
   [ "$(jq -r '.verdict.kind, (.findings | map(.name) | index("other_process_grows"))' stat.json | xargs)" = "unknown 1" ]
+  # The verdict on a process without a problem mentions the other process.
+  rate=500 two 'for i in range(800): call(1 + i / 100, f"malloc size=4000 result={0x5000000 + 0x10000 * i}")'
+  [ "$(jq -r '.verdict.kind, .findings[1].name' stat.json | xargs)" = "fills other_process_grows" ]
+  has "$(jq -r .verdict.text stat.json)" "No problem found in this process, but process 101 (/bin/x) grows. Live bytes grew by"
+  rate=500 two 'call(2, "malloc size=4000 result=0x5000000")'
+  has "$(jq -r .verdict.text stat.json)" "No problem found. Live bytes grew by"
 }
 
 @test "other_process_grows: no" {

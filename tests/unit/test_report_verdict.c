@@ -589,6 +589,26 @@ static void fill_up(struct verdict_facts *f)
     add_site(&f->holding, "keep (a.c:12)", 18, 0.1);
 }
 
+static void grow_elsewhere(struct verdict_facts *f)
+{
+    snprintf(f->growing_process, sizeof f->growing_process, "process 12 (/bin/x)");
+}
+
+// "No problem found." is about one process.
+static void test_other_process(void **unused)
+{
+    (void)unused;
+    const char *(*const fine[])(struct verdict_facts * f) = {yes_healthy, yes_live, yes_sawtooth};
+    for (size_t i = 0; i < sizeof fine / sizeof *fine; i++) {
+        assert_non_null(
+            strstr(find(fine[i], grow_elsewhere).text,
+                   "No problem found in this process, but process 12 (/bin/x) grows. "));
+        struct verdict alone = find(fine[i], use_glibc);
+        assert_null(strstr(alone.text, "in this process"));
+    }
+    assert_null(strstr(find(yes_grows, grow_elsewhere).text, "process 12"));
+}
+
 // A table that is full does not "grow more and more slowly".
 static void test_full(void **unused)
 {
@@ -1173,6 +1193,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_remedies_by_allocator),
     cmocka_unit_test(test_replaced_blocks),
     cmocka_unit_test(test_full),
+    cmocka_unit_test(test_other_process),
     cmocka_unit_test(test_figures_of_growth),
     cmocka_unit_test(test_sureness_of_growth),
     cmocka_unit_test(test_running),
