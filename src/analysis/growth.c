@@ -42,6 +42,11 @@ bool growth_is_full(const struct growth *g)
     return g->shape == GROWTH_SATURATING && g->late_bytes <= FULL_SHARE * g->grown_bytes;
 }
 
+bool growth_is_wave(const struct growth *g)
+{
+    return g->fallen_bytes >= FALL_SHARE * g->grown_bytes && g->fallen_bytes > 0;
+}
+
 struct level {
     double x, y; // seconds since the first point, and bytes
 };
@@ -148,6 +153,48 @@ static double largest_step(const struct level *l, size_t n)
     return step;
 }
 
+// Returns the largest fall from a low level to a later one.
+static double largest_fall(const struct level *l, size_t n)
+{
+    double highest = 0, fall = 0;
+    for (size_t i = 0; i < n; i++) {
+        highest = fmax(highest, l[i].y);
+        fall = fmax(fall, highest - l[i].y);
+    }
+    return fall;
+}
+
+static double lowest_of(const struct level *l, size_t from, size_t to)
+{
+    double lowest = INFINITY;
+    for (size_t i = from; i < to; i++)
+        lowest = fmin(lowest, l[i].y);
+    return lowest;
+}
+
+static double range_of(const struct level *l, size_t from, size_t to)
+{
+    double highest = -INFINITY;
+    for (size_t i = from; i < to; i++)
+        highest = fmax(highest, l[i].y);
+    return highest - lowest_of(l, from, to);
+}
+
+// Returns true if the low levels rise and fall over several windows, as when memory follows a load
+// that varies slowly. Then a rise in the second half may be the next wave. After a single burst at
+// the start, the second half changes by less.
+static bool is_wave(const struct level *l, size_t n)
+{
+    double range = range_of(l, 0, n);
+    return largest_fall(l, n) >= FALL_SHARE * range && range_of(l, n / 2, n) >= FALL_SHARE * range;
+}
+
+// Returns true if the low points of waves do not rise. This cannot be judged from a single wave.
+static bool is_wave_steady(const struct growth *g, const struct level *l, size_t n, double change)
+{
+    return g->teeth >= 2 && lowest_of(l, n / 2, n) <= lowest_of(l, 0, n / 2) + change;
+}
+
 // Counts how often the level rises from the lowest to the highest quarter of the swing and falls
 // back. Returns the largest fall from a peak, in bytes.
 static double find_teeth(struct growth *g, const struct growth_point *p, size_t n, double lowest)
@@ -215,6 +262,8 @@ static enum growth_shape choose_model(struct growth *g, const struct level *l, s
     }
     g->limit_bytes = g->limit_low_bytes = g->limit_high_bytes = NAN;
     g->misfit = misfit;
+    if (is_wave(l, n))
+        return is_wave_steady(g, l, n, change) ? GROWTH_SAWTOOTH : GROWTH_IRREGULAR;
     if (late <= change)
         return GROWTH_STEP;
     if (misfit <= MISFIT && largest_step(l, n) < STEP_SHARE * g->grown_bytes &&
@@ -259,6 +308,8 @@ void growth_find(struct growth *g, const struct growth_point *p, size_t n)
     double change =
         fmax(fmax(MIN_CHANGE_BYTES, CHANGE_SHARE * g->last_bytes), SWING_SHARE * g->swing_bytes);
     double fall = find_teeth(g, p, n, lowest);
+    g->fallen_bytes = largest_fall(lows, windows);
+    g->trough_bytes = lowest_of(lows, windows / 2, windows);
     if (g->grown_bytes > change)
         g->shape = choose_model(g, lows, windows, change);
     else if (g->swing_bytes <= change)
@@ -280,8 +331,8 @@ static struct growth_point *points_of(const struct timeline *t, size_t bins, dou
     *n = 0;
     for (size_t i = 0; points && i < bins; i++) {
         const struct timeline_bin *bin = &t->bins[i];
-        if (!bin->end_event)
-            continue; // before the first event
+        if (!bin->end_event && !bin->end_bytes)
+            continue; // before the first event or block
         // Blocks that are older than the recording appear within the first bin.
         uint64_t low = *n ? bin->counts.min_bytes : bin->end_bytes;
         points[(*n)++] = (struct growth_point){(double)(i + 1) / (double)bins * span_ns,

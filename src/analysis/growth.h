@@ -15,7 +15,7 @@
     X(SATURATING, "saturating", "the level rises more and more slowly, towards a limit")           \
     X(SAWTOOTH, "saw-tooth", "the level rises and falls, and its low points do not rise")          \
     X(STEP, "step", "the level rises in a small part of the time, and is steady otherwise")        \
-    X(IRREGULAR, "irregular", "the level rises, but fits none of the other shapes")                \
+    X(IRREGULAR, "irregular", "the level rises, perhaps falls, and fits none of the other shapes") \
     X(FALLING, "falling", "the level falls")
 
 enum growth_shape {
@@ -42,6 +42,8 @@ struct growth {
     double grown_bytes;             // last_bytes minus first_bytes
     double late_bytes;              // growth in the second half of the time, if the level rises
     double swing_bytes;             // highest level minus lowest level
+    double fallen_bytes;            // largest fall between low levels
+    double trough_bytes;            // SAWTOOTH: lowest low level of the second half
     double bytes_per_s;             // slope of the line through the low levels
     double bytes_per_s_error;       // half the width of the slope's 95 % interval
     double misfit;                  // root mean square of the residuals, as a share of grown_bytes
@@ -62,6 +64,9 @@ uint64_t growth_of_timeline(struct growth *g, const struct timeline *t, size_t b
 
 // Returns true if the level has reached its limit, so that it hardly grows in the second half.
 bool growth_is_full(const struct growth *g);
+
+// Returns true if the low levels fell by at least half of the growth.
+bool growth_is_wave(const struct growth *g);
 
 // Returns the name of the shape in JSON.
 const char *growth_shape_name(enum growth_shape shape);

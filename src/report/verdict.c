@@ -138,7 +138,7 @@ static bool is_uneven(const struct growth *g, enum growth_shape shape)
 static bool is_growing_in_steps(const struct verdict_facts *f)
 {
     return f->knows_resident && !f->exited && verdict_is_growing(&f->rss) &&
-           f->rss.grown_bytes >= FOLLOWS_SHARE * f->live.grown_bytes &&
+           !growth_is_wave(&f->live) && f->rss.grown_bytes >= FOLLOWS_SHARE * f->live.grown_bytes &&
            (is_uneven(&f->live, GROWTH_STEP) || is_uneven(&f->live, GROWTH_IRREGULAR));
 }
 

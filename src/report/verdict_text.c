@@ -516,14 +516,23 @@ static void tell_unclear(struct verdict *v, const struct verdict_facts *f)
         tell_replacing(v, f);
         return;
     }
-    say(v,
-        "Live bytes grew by %s in %s, but not at a constant rate: whether they go on growing "
-        "cannot be judged.",
-        bytes_text(f->live.grown_bytes), human_time(f->live.span_ns));
+    if (growth_is_wave(&f->live))
+        say(v,
+            "Live bytes rise and fall by up to %s, and grew by %s in %s: whether their low points "
+            "rise cannot be judged.",
+            bytes_text(f->live.fallen_bytes), bytes_text(f->live.grown_bytes),
+            human_time(f->live.span_ns));
+    else
+        say(v,
+            "Live bytes grew by %s in %s, but not at a constant rate: whether they go on growing "
+            "cannot be judged.",
+            bytes_text(f->live.grown_bytes), human_time(f->live.span_ns));
     say_growing(v, f);
     set_sure(v, VERDICT_UNSURE, "A longer %s is necessary.", f->is_running ? "time" : "recording");
-    if (!f->exited)
-        advise(v, f->is_running ? "Watch the process for longer." : "Record longer.");
+    if (f->exited)
+        return;
+    advise(v, f->is_running ? "Watch the process for longer" : "Record longer");
+    advise(v, growth_is_wave(&f->live) ? ": for several periods of its load." : ".");
 }
 
 static void say_names(struct verdict *v, const struct verdict_facts *f)
@@ -659,7 +668,7 @@ static void say_not_recorded(struct verdict *v, const struct verdict_facts *f)
 
 static void tell_sawtooth(struct verdict *v, const struct verdict_facts *f)
 {
-    double low = f->live.last_bytes;
+    double low = f->live.trough_bytes;
     say_fine(v, f);
     say(v, " Live bytes rise by up to %s and fall back to %s: no leak.",
         bytes_text(f->live.swing_bytes), bytes_text(low));
@@ -696,7 +705,10 @@ static void say_no_problem(struct verdict *v, const struct verdict_facts *f)
 static void say_small_growth(struct verdict *v, const struct verdict_facts *f)
 {
     const struct growth *g = &f->live;
-    if (g->shape == GROWTH_STEP && g->grown_bytes >= VERDICT_GROWN_BYTES)
+    if (has_grown(g) && g->grown_bytes >= VERDICT_GROWN_BYTES && growth_is_wave(g))
+        say(v, " rose and fell by up to %s, and grew by %s in %s.", bytes_text(g->fallen_bytes),
+            bytes_text(g->grown_bytes), human_time(g->span_ns));
+    else if (g->shape == GROWTH_STEP && g->grown_bytes >= VERDICT_GROWN_BYTES)
         say(v, " grew by %s in a part of the %s, and hardly changed otherwise.",
             bytes_text(g->grown_bytes), human_time(g->span_ns));
     else if (has_grown(g))
@@ -769,7 +781,7 @@ static void tell_unknown(struct verdict *v, const struct verdict_facts *f)
     if (f->live.shape == GROWTH_UNKNOWN)
         say(v, "Growth cannot be judged: there are no events with timestamps.");
     else
-        say(v, "Live bytes (%s) do not grow.", bytes_text(f->live_bytes));
+        say(v, "Live bytes (%s)", bytes_text(f->live_bytes)), say_small_growth(v, f);
     if (!f->knows_resident)
         say_not_recorded(v, f);
     set_sure(v, VERDICT_UNSURE, "Too little is known about the process.");

@@ -299,6 +299,19 @@ free(11, malloc(11, 8))'
   judged grows true
 }
 
+@test "growth counts blocks from before the recording, also before the first call" {
+  # trace LINE...: the verdict on a process with 16 MB from before the recording.
+  trace() {
+    printf '%s\n' 'process 100 prog' '0 1000000 preexisting size=16000000 result=0x1000000' "$@" end |
+      "$HEAPTAPE_PROGRAMS/make_trace" a.ht
+    "$HEAPTAPE" stat -q --json a.ht | jq -r '.verdict | .live_growth.shape, .text' | xargs
+  }
+  has "$(trace '0 5000000000 malloc size=16000000 result=0x9000000' '0 9000000000 free ptr=0')" \
+    "step Live bytes (30.5 MiB) grew by 15.3 MiB in a part of the"
+  has "$(trace '0 5000000000 malloc size=20000 result=0x9000000' '0 9000000000 free ptr=0')" \
+    "steady Live bytes (15.3 MiB) do not grow."
+}
+
 # two STATEMENTS: writes a trace of process 100, which allocates 20 MB, and of process 101, whose
 # calls the statements print with call(second, text), to two.ht. Process 100 makes $rate allocations
 # per second.

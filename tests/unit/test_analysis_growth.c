@@ -76,6 +76,28 @@ static double square(double s)
     return s < 2.5 ? 1e6 * s : 2.5e6 + 20e6 * (s - 2.5) * (s - 2.5) * (s - 2.5);
 }
 
+// A load that varies slowly: a wave of 4 s that begins at its low point.
+static double wave(double s)
+{
+    return 20e6 - 18e6 * cos(s * acos(0));
+}
+
+static double rising_wave(double s)
+{
+    return wave(s) + 3e6 * s;
+}
+
+// The second half is a straight rise to the height of an earlier one.
+static double triangle(double s)
+{
+    return s < 1.6 ? 20e6 * s : s < 4 ? 32e6 - 13e6 * (s - 1.6) : 1e6 + 9e6 * (s - 4);
+}
+
+static double leak_after_burst(double s)
+{
+    return s < 2 ? 60e6 * s : 2e6 * s;
+}
+
 static struct growth judge(double (*level)(double s), double seconds, double noise)
 {
     struct growth_point points[POINTS];
@@ -162,6 +184,30 @@ static void test_teeth(void **unused)
     assert_int_equal(judge(burst, 10, 1e5).teeth, 1);
 }
 
+// Whether a wave of the load grows or shrinks depends on its first and last point. Its rise is
+// neither a leak nor a step after which the level hardly changes.
+static void test_waves(void **unused)
+{
+    (void)unused;
+    struct growth g = judge(wave, 5, 1e5);
+    assert_int_equal(g.shape, GROWTH_IRREGULAR);
+    assert_true(g.grown_bytes > 8e6 && growth_is_wave(&g) && g.fallen_bytes > 25e6);
+    g = judge(triangle, 8, 1e5);
+    assert_int_equal(g.shape, GROWTH_IRREGULAR);
+    assert_true(growth_is_wave(&g));
+    g = judge(wave, 10.6, 1e5);
+    assert_int_equal(g.shape, GROWTH_SAWTOOTH);
+    assert_true(g.trough_bytes < 5e6 && g.last_bytes > 10e6);
+    g = judge(rising_wave, 10.6, 1e5);
+    assert_int_equal(g.shape, GROWTH_IRREGULAR);
+    // After one burst at the start, the rest can be judged.
+    g = judge(leak_after_burst, 10, 1e5);
+    assert_int_equal(g.shape, GROWTH_LINEAR);
+    assert_true(fabs(g.bytes_per_s - 2e6) < 1e5);
+    g = judge(leak, 10, 4e5);
+    assert_false(growth_is_wave(&g));
+}
+
 // On a busy machine, a cache that fills may be sampled rarely, and may get little CPU time for half
 // of the time. It must not be called a leak.
 static void test_disturbed_cache(void **unused)
@@ -221,6 +267,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_rate_and_error), cmocka_unit_test(test_limit),
     cmocka_unit_test(test_teeth),          cmocka_unit_test(test_disturbed_cache),
     cmocka_unit_test(test_too_short),      cmocka_unit_test(test_few_points_after_the_start),
+    cmocka_unit_test(test_waves),
 };
 
 UNIT_MAIN(tests)

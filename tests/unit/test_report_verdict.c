@@ -19,6 +19,7 @@ static struct growth level(enum growth_shape shape, double grown_mib)
                            .grown_bytes = grown_mib * MIB,
                            .late_bytes = grown_mib * MIB / 4,
                            .swing_bytes = grown_mib * MIB,
+                           .trough_bytes = MIB,
                            .bytes_per_s = grown_mib * MIB / 5,
                            .bytes_per_s_error = 0.01 * MIB,
                            .misfit = 0.01,
@@ -587,6 +588,23 @@ static void fill_up(struct verdict_facts *f)
 {
     f->live.late_bytes = 0;
     add_site(&f->holding, "keep (a.c:12)", 18, 0.1);
+}
+
+static void rise_and_fall(struct verdict_facts *f)
+{
+    f->live.fallen_bytes = 12 * MIB;
+}
+
+// The text about a level that rises and falls says so.
+static void test_wave(void **unused)
+{
+    (void)unused;
+    struct verdict v = find(yes_unclear, rise_and_fall);
+    assert_non_null(strstr(v.text, "Live bytes rise and fall by up to 12.0 MiB, and grew by "));
+    assert_string_equal(v.remedy, "Record longer: for several periods of its load.");
+    assert_null(strstr(find(yes_unclear, use_glibc).text, "fall"));
+    v = find(yes_grows_in_steps, rise_and_fall);
+    assert_int_not_equal(v.kind, VERDICT_KIND_grows_in_steps);
 }
 
 static void grow_elsewhere(struct verdict_facts *f)
@@ -1194,6 +1212,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_replaced_blocks),
     cmocka_unit_test(test_full),
     cmocka_unit_test(test_other_process),
+    cmocka_unit_test(test_wave),
     cmocka_unit_test(test_figures_of_growth),
     cmocka_unit_test(test_sureness_of_growth),
     cmocka_unit_test(test_running),
