@@ -96,6 +96,10 @@ struct verdict_facts {
     double resident[VERDICT_OWNERS];
     // Growth over time. The shape is UNKNOWN if the values are unknown or the time is too short.
     struct growth live; // growth of live_bytes
+    // `live` is linear over the number of calls, not over time.
+    bool live_over_calls;
+    // Live bytes grow more and more slowly, and too few other calls show whether the load falls.
+    bool load_unknown;
     // Growth of the resident memory of malloc, if the live blocks are not known.
     struct growth heap;
     struct growth rss;                // growth of rss_bytes

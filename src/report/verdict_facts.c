@@ -16,6 +16,7 @@ enum {
 #define SITE_SHARE   0.02 // call sites below this share of the first call site are not named
 #define MOST_SHARE   0.8  // share of the growth of RSS
 #define OTHER_SHARE  0.1  // growth of another process, as a share of the peak of live bytes
+#define KEPT_SHARE   0.5  // new live blocks as a share of the events that say nothing of the load
 #define RECENT_NS    1e9
 #define OLD_MAP      1.5  // the last page map is ignored if RSS reaches this multiple of its RSS
 #define ENDED_SHARE  0.1  // min. share of a call site's growth that is in the last third
@@ -469,8 +470,21 @@ static void set_growing(struct verdict_facts *f, const struct file_stat *s, uint
     choose_sites(&f->growing, &sites, true);
 }
 
+// Returns the blocks that became live between two numbers of events, as a share of these events.
+static double kept_share(const struct timeline *t, uint64_t from, uint64_t to)
+{
+    double first_blocks = 0, last_blocks = 0;
+    for (size_t i = 0; i < t->n && t->bins[i].end_event <= to; i++) {
+        last_blocks = (double)t->bins[i].end_blocks;
+        if (t->bins[i].end_event <= from)
+            first_blocks = last_blocks;
+    }
+    return to > from ? (last_blocks - first_blocks) / (double)(to - from) : 1;
+}
+
 // Finds the growth of the live bytes, over events and over time. If the load varies, a leak is
-// linear over events, but not over time. If a program allocates and then sleeps, the growth has
+// linear over events, but not over time. If most events allocate blocks that are kept, however, events
+// do not show the load: a cache without replacement grows by its entries. If a program allocates and then sleeps, the growth has
 // ended over time, but not over events.
 static void set_live_growth(struct verdict_facts *f, const struct file_stat *s)
 {
@@ -498,8 +512,11 @@ static void set_live_growth(struct verdict_facts *f, const struct file_stat *s)
     enum growth_shape shape = f->live.shape;
     bool may_be_cache =
         (f->growing.n && f->growing.items[0].freed_share > FREED_SHARE) || growth_is_full(&f->live);
-    if ((events.shape == GROWTH_LINEAR &&
-         (shape == GROWTH_IRREGULAR || (shape == GROWTH_SATURATING && !may_be_cache))) ||
+    bool slows = events.shape == GROWTH_LINEAR && shape == GROWTH_SATURATING && !may_be_cache;
+    f->load_unknown = slows && kept_share(&u->by_event, events_from, to) >= KEPT_SHARE;
+    f->live_over_calls =
+        (events.shape == GROWTH_LINEAR && shape == GROWTH_IRREGULAR) || (slows && !f->load_unknown);
+    if (f->live_over_calls ||
         (events.shape == GROWTH_SATURATING &&
          (shape == GROWTH_IRREGULAR || (shape == GROWTH_LINEAR && may_be_cache)))) {
         f->live = events;

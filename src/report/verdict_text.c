@@ -176,15 +176,31 @@ static void advise_stacks(struct verdict *v, const struct verdict_facts *f)
         advise(v, " Record with --stacks to see which call path allocates the blocks.");
 }
 
+static void say_linear(struct verdict *v, const struct verdict_facts *f)
+{
+    if (f->live_over_calls) {
+        say(v,
+            "Live bytes grow linearly with the number of calls, by %s in %s, but not at a "
+            "constant rate over time",
+            bytes_text(f->live.grown_bytes), human_time(f->live.span_ns));
+    } else {
+        say(v, "Live bytes grow linearly, ");
+        say_rate(v, &f->live);
+    }
+    say(v, f->exited ? ", until the process exits." : ".");
+}
+
 static void tell_grows(struct verdict *v, const struct verdict_facts *f)
 {
     const struct verdict_site *first = is_explained(f) ? &f->growing.items[0] : NULL;
-    say(v, "Live bytes grow linearly, ");
-    say_rate(v, &f->live);
-    say(v, f->exited ? ", until the process exits." : ".");
+    say_linear(v, f);
     bool stacks = say_stacks(v, f);
     say_growing(v, f);
-    set_growth_sure(v, &f->live);
+    if (f->live_over_calls)
+        set_sure(v, VERDICT_LIKELY,
+                 "The load varies; a cache whose hits make no calls can look the same.");
+    else
+        set_growth_sure(v, &f->live);
     if (first && first->freed_share > FREED_SHARE) {
         say(v, " The first of them frees %s of its blocks.", part_text(first->freed_share));
         set_sure(v, VERDICT_UNSURE, "The call path that grows most also frees blocks.");
@@ -457,9 +473,16 @@ static void tell_fills(struct verdict *v, const struct verdict_facts *f)
     say(v, ", towards %s", bytes_text(f->live.limit_low_bytes));
     if (f->live.limit_high_bytes > LIMIT_RANGE * f->live.limit_low_bytes)
         say(v, " to %s", bytes_text(f->live.limit_high_bytes));
-    say(v, ": a cache or table that fills, not a leak.");
+    say(v, f->load_unknown
+               ? ": a cache or table that fills, or a leak while the load falls. Most calls "
+                 "allocate blocks that are kept, so the load is not known."
+               : ": a cache or table that fills, not a leak.");
     say_growing(v, f);
-    set_sure(v, VERDICT_LIKELY, "The limit is extrapolated from %s.", human_time(f->live.span_ns));
+    if (f->load_unknown)
+        set_sure(v, VERDICT_UNSURE, "Record longer, under a constant load.");
+    else
+        set_sure(v, VERDICT_LIKELY, "The limit is extrapolated from %s.",
+                 human_time(f->live.span_ns));
 }
 
 static enum verdict_owner find_growing_most(const struct verdict_facts *f)

@@ -299,6 +299,27 @@ free(11, malloc(11, 8))'
   judged grows true
 }
 
+@test "growth over calls is a leak if calls that keep nothing show the load" {
+  # The load falls. Each request keeps a block, and frees two.
+  local times='import math
+times = [1 - 4 * math.log(1 - i / 1000) for i in range(920)]'
+  service "$times"'
+for t in times:
+    malloc(t, 20000)
+    free(t, malloc(t, 100))
+    free(t, malloc(t, 100))'
+  judged grows true "Live bytes grow linearly with the number of calls, by " "but not at a constant rate over time"
+  [ -z "$(jq -r .verdict.text stat.json | grep -F '/s')" ]
+  # The blocks of a cache without replacement, or of a leak: there is no other call.
+  service "$times"'
+for t in times: malloc(t, 20000)'
+  judged fills false "a cache or table that fills, or a leak while the load falls" "so the load is not known"
+  [ "$(jq -r .verdict.sure stat.json)" = unsure ]
+  # The rate is constant.
+  service 'for i in range(900): malloc(1 + i * 0.01, 20000)'
+  judged grows true "Live bytes grow linearly, by"
+}
+
 @test "growth counts blocks from before the recording, also before the first call" {
   # trace LINE...: the verdict on a process with 16 MB from before the recording.
   trace() {
