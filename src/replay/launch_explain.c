@@ -63,9 +63,10 @@ static int explain_unusable(const struct watchdog *w, const struct allocator *a,
     describe_place(w, r->failed_thread, r->failed_position, at);
     describe_place(w, r->other_thread, r->other_position, allocated);
     if (strcmp(at, allocated) == 0 || r->failed_kind == HT_PREEXISTING)
-        return err_set(e, -EILSEQ,
-                       "%s: unusable: %s of %llu bytes%s returned 0x%llx, whose byte %lld %s",
-                       a->name, kind, size, at, block, byte, why);
+        return err_set(
+            e, -EILSEQ, "%s: unusable: %s of %llu bytes%s returned 0x%llx, whose byte %lld %s%s",
+            a->name, kind, size, at, block, byte, why,
+            byte >= (long long)size && size ? ", although malloc_usable_size is bigger" : "");
     return err_set(e, -EILSEQ,
                    "%s: unusable: byte %lld of the block of %llu bytes allocated%s %s before %s%s",
                    a->name, byte, size, allocated, why, kind, at);
@@ -84,6 +85,11 @@ static int explain_violation(const struct watchdog *w, const struct allocator *a
     case RESULTS_OVERLAP:
         return err_set(e, -EILSEQ, "%s: overlap: %s returned memory of a live block, allocated%s",
                        a->name, call, other);
+    case RESULTS_USABLE_OVERLAP:
+        return err_set(e, -EILSEQ,
+                       "%s: overlap: %s returned a block of %llu usable bytes (malloc_usable_size) "
+                       "that overlaps the %llu usable bytes of a live block, allocated%s",
+                       a->name, call, found, (unsigned long long)r->failed_wanted, other);
     case RESULTS_MISALIGNED:
         return err_set(e, -EILSEQ,
                        "%s: misaligned: %s returned 0x%llx, which is not a multiple of %llu",

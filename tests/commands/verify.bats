@@ -88,6 +88,23 @@ END
   caught usable 500 ": too small: malloc of " " of thread 0 returned a block of only 1"
 }
 
+@test "a block whose usable size overlaps another block" {
+  make_workload churn 1 1000
+  caught beyond 500 ": overlap: malloc of " " of thread 0 returned a block of " \
+    " usable bytes (malloc_usable_size) that overlaps the " " usable bytes of a live block, allocated at op "
+  # Only the usable sizes overlap: the second block begins after the 100 bytes of the first.
+  "$HEAPTAPE_PROGRAMS/make_trace" w.ht <<END
+process 1 a
+0 1 malloc size=100 result=0x1000
+0 2 malloc size=100 result=0x2000
+end
+END
+  "$HEAPTAPE" convert -q -f -o w.htw w.ht
+  caught beyond 0 ": overlap: malloc of 100 bytes at op 1 of thread 0 returned a block of 168 usable bytes"
+  # The usable size reaches unmapped memory.
+  caught huge 0 ": unusable: malloc of 100 bytes at op 0 of thread 0 returned 0x" "although malloc_usable_size is bigger"
+}
+
 @test "wrong alignment" {
   make_workload churn 1 1000
   caught misaligned 5000 ": misaligned: malloc of " " at op " " of thread 0 returned 0x" ", which is not a multiple of 16"

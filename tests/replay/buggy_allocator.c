@@ -6,6 +6,8 @@
 //   small       malloc returns overlapping blocks, each half the requested size
 //   around      malloc returns a block around a smaller live block
 //   usable      malloc_usable_size returns less than was requested
+//   beyond      malloc_usable_size also counts 64 bytes after the block
+//   huge        malloc_usable_size returns 1 TiB
 //   misaligned  malloc returns a multiple of 8 only
 //   unaligned   memalign and its relatives ignore the alignment
 //   zero        calloc leaves a byte nonzero
@@ -34,7 +36,7 @@ static struct {
 static __thread char own;
 
 static _Alignas(512) char arena[ARENA_BYTES];
-static _Atomic size_t arena_used;
+static _Atomic size_t arena_used, arena_size; // arena_size: of the last block in the arena
 
 __attribute__((constructor)) static void init(void)
 {
@@ -52,6 +54,7 @@ static bool is(const char *name)
 static char *wrong_malloc(size_t size)
 {
     char *before = latest.block;
+    arena_size = size;
     if (size >= 16 && is("misaligned"))
         return (char *)__libc_malloc(size + 8) + 8;
     if (size >= BIG && is("small")) {
@@ -135,7 +138,11 @@ EXPORT int posix_memalign(void **block, size_t align, size_t size)
 
 EXPORT size_t malloc_usable_size(void *block)
 {
+    if ((uintptr_t)block - (uintptr_t)arena < ARENA_BYTES)
+        return arena_size;
     // libc stores the size of a block and three flags before the block.
     size_t size = block ? (((size_t *)block)[-1] & ~(size_t)7) - sizeof(size_t) : 0;
-    return size >= BIG && is("usable") ? 1 : size;
+    if (size < BIG)
+        return size;
+    return is("usable") ? 1 : is("beyond") ? size + 64 : is("huge") ? 1ull << 40 : size;
 }

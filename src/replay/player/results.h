@@ -49,6 +49,9 @@ enum results_violation {
     // failed_at: address of a block allocated by `other_*`. failed_wanted: address of its first
     // inaccessible byte. failed_errno: the signal's si_code.
     RESULTS_UNUSABLE,
+    // failed_at, failed_wanted: results of malloc_usable_size for the new block and for the live
+    // block described by `other_*`. Only these sizes overlap, not the requested sizes.
+    RESULTS_USABLE_OVERLAP,
 };
 
 // The progress of the player, or the reason why it stopped. Details are in `failed_*`.

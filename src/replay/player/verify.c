@@ -15,16 +15,19 @@
 enum {
     GRANULE_BITS = 3, // blocks smaller than 16 bytes may be aligned to 8
     ADDRESS_BITS = 48,
+    GRANULE = 1 << GRANULE_BITS,
     LEAF_BITS = 26, // log2 of the bytes covered by a leaf of the shadow map, which needs 1 MiB
     LEAF_GRANULES = 1 << (LEAF_BITS - GRANULE_BITS),
     LEAVES = 1 << (ADDRESS_BITS - LEAF_BITS),
     MALLOC_ALIGN = 16, // alignment for any type (max_align_t on x86-64 and aarch64)
+    MIN_PAGE_BYTES = 4096,
 };
 
 // An entry's block.
 struct verified_block {
     char *block;             // NULL if there is no block
     uint64_t size;           // if there is no block: the old size during a realloc, otherwise 0
+    uint64_t usable;         // bytes of the block, at least `size`
     uint64_t seed, position; // seed of the pattern; word number of the allocation in the plan
     uint32_t thread;         // thread that allocated the block
 };
@@ -65,7 +68,7 @@ static _Noreturn void violated(enum results_violation what, const struct player_
     player_claim_failure();
     r->failed_violation = what;
     r->failed_at = at;
-    if (what != RESULTS_OVERLAP) { // find_other() has set the members
+    if (what != RESULTS_OVERLAP && what != RESULTS_USABLE_OVERLAP) { // set by find_other()
         r->other_thread = c->thread;
         r->other_position = c->position;
     }
@@ -181,22 +184,48 @@ static uint64_t wanted_alignment(const struct player_thread *t, unsigned kind, u
     return asked > usual && !(asked & (asked - 1)) ? asked : usual;
 }
 
+static bool ranges_overlap(const char *a, uint64_t a_bytes, const char *b, uint64_t b_bytes)
+{
+    return a < b + b_bytes + !b_bytes && b < a + a_bytes + !a_bytes;
+}
+
 // Finds a live block that overlaps `c`. The search is slow, but it runs only just before the
 // process ends. It may fail, because other threads are still running.
-static void find_other(const struct verified_block *c)
+static const struct verified_block *find_other(const struct verified_block *c)
 {
     struct results *r = player.results;
     for (uint64_t i = 0; i < player.plan->slot_table_entries; i++) {
         const struct verified_block *o = &verified[i];
-        if (o != c && o->block && o->block < c->block + c->size + !c->size &&
-            c->block < o->block + o->size + !o->size) {
+        if (o != c && o->block && ranges_overlap(c->block, c->usable, o->block, o->usable)) {
             r->other_thread = o->thread;
             r->other_position = o->position;
-            return;
+            return o;
         }
     }
+    return NULL;
 }
 
+static _Noreturn void overlapped(const struct player_thread *t, unsigned kind,
+                                 const struct verified_block *c)
+{
+    const struct verified_block *o = find_other(c);
+    if (!o || ranges_overlap(c->block, c->size, o->block, o->size))
+        violated(RESULTS_OVERLAP, t, kind, c, 0);
+    player.results->failed_wanted = o->usable;
+    violated(RESULTS_USABLE_OVERLAP, t, kind, c, c->usable);
+}
+
+// Reads a byte of each page after the first `from` bytes, so that a usable size that is too big
+// ends in on_fault() before the shadow map needs memory for it.
+static void read_pages(const struct verified_block *c, uint64_t from)
+{
+    for (uint64_t at = from; at < c->usable; at += MIN_PAGE_BYTES)
+        (void)*(volatile const char *)(c->block + at);
+    if (from < c->usable)
+        (void)*(volatile const char *)(c->block + c->usable - 1);
+}
+
+// A program may use all bytes that malloc_usable_size reports, so they belong to the block.
 static void check_address(const struct player_thread *t, unsigned kind, struct verified_block *c)
 {
     uint64_t align = wanted_alignment(t, kind, c->size), at = (uintptr_t)c->block;
@@ -204,13 +233,15 @@ static void check_address(const struct player_thread *t, unsigned kind, struct v
         player.results->failed_wanted = align;
         violated(RESULTS_MISALIGNED, t, kind, c, at);
     }
-    uint64_t usable = player.usable_size ? player.usable_size(c->block) : c->size;
-    if (usable < c->size)
-        violated(RESULTS_TOO_SMALL, t, kind, c, usable);
-    if (!mark(c->block, c->size, true)) {
-        find_other(c);
-        violated(RESULTS_OVERLAP, t, kind, c, 0);
-    }
+    c->usable = player.usable_size ? player.usable_size(c->block) : c->size;
+    if (c->usable < c->size)
+        violated(RESULTS_TOO_SMALL, t, kind, c, c->usable);
+    if (!mark(c->block, c->size, true))
+        overlapped(t, kind, c);
+    uint64_t marked = (c->size + !c->size + GRANULE - 1) & ~(uint64_t)(GRANULE - 1);
+    read_pages(c, c->size);
+    if (c->usable > marked && !mark(c->block + marked, c->usable - marked, true))
+        overlapped(t, kind, c);
 }
 
 void player_verify_allocated(struct player_thread *t, unsigned kind, uint64_t entry, void *block,
@@ -222,8 +253,8 @@ void player_verify_allocated(struct player_thread *t, unsigned kind, uint64_t en
     if (!block)
         return;
     uint64_t position = player_position(t);
-    *c = (struct verified_block){block, size, seed, position,
-                                 kind == HT_PREEXISTING ? UINT32_MAX : t->number};
+    *c = (struct verified_block){block, size,     size,
+                                 seed,  position, kind == HT_PREEXISTING ? UINT32_MAX : t->number};
     check = (struct check){t, c, kind};
     check_address(t, kind, c);
     if (event_infos[kind].class == HT_CLASS_RESIZE && find_change(block, had, seed) < had)
@@ -252,7 +283,7 @@ void player_verify_free(struct player_thread *t, unsigned kind, uint64_t entry)
     if (!c->block)
         return;
     check_content(t, kind, c);
-    mark(c->block, c->size, false);
+    mark(c->block, c->usable, false);
     c->block = NULL;
     if (event_infos[kind].class != HT_CLASS_RESIZE)
         c->size = 0;
