@@ -44,6 +44,13 @@ static void comparisons(void **state)
     };
     (void)state;
     assert_true(holds("peak_rss_bytes > 2MiB", 0, MEMORY));
+    assert_true(holds("peak_rss > 2M", 0, MEMORY));
+    assert_false(holds("peak_rss > 3M", 0, MEMORY));
+    assert_true(holds("peak_rss >= 3072K", 0, MEMORY));
+    assert_true(holds("peak_rss >= 3072k + 0G + 0g", 0, MEMORY));
+    assert_true(holds("peak_rss * 1M >= 3T", 0, MEMORY));
+    assert_true(holds("peak_rss * 1024 * 1024 <= 3t", 0, MEMORY));
+    assert_true(holds("peak_rss * 1MiB >= 3TiB", 0, MEMORY));
     assert_true(holds("peak_rss/peak_live>2", 0, MEMORY));
     assert_true(holds("peak_rss / peak_live >= 3", 0, MEMORY));
     assert_false(holds("peak_rss / peak_live > 3", 0, MEMORY));
@@ -161,6 +168,8 @@ static void failures_and_allocators(void **state)
     assert_int_equal(condition_parse(&c, "hang", "glibc", &e), 0);
     assert_int_equal(c.kind, CONDITION_HANG);
     condition_release(&c);
+    assert_int_equal(condition_parse(&c, "peak_rss > 1m", "glibc", &e), -EINVAL); // or a minute?
+    assert_int_equal(condition_parse(&c, "peak_rss > 1MB", "glibc", &e), -EINVAL);
     assert_int_equal(condition_parse(&c, "nobody: crash", "glibc", &e), -ENOENT);
     assert_non_null(strstr(e.text, "nobody"));
 }

@@ -24,13 +24,16 @@ struct quantity {
 
 enum { MAX_DEPTH = 16 };
 
+// Units of options, except "m", which is a size in some options and a time in others.
 static const struct {
     const char *name;
     double factor;
     bool is_bytes;
-} units[] = {{"KiB", 0x1p10, true}, {"MiB", 0x1p20, true}, {"GiB", 0x1p30, true},
-             {"B", 1, true},        {"ns", 1, false},      {"us", 1e3, false},
-             {"ms", 1e6, false},    {"s", 1e9, false}};
+} units[] = {
+    {"KiB", 0x1p10, true}, {"MiB", 0x1p20, true}, {"GiB", 0x1p30, true}, {"TiB", 0x1p40, true},
+    {"B", 1, true},        {"K", 0x1p10, true},   {"M", 0x1p20, true},   {"G", 0x1p30, true},
+    {"T", 0x1p40, true},   {"k", 0x1p10, true},   {"g", 0x1p30, true},   {"t", 0x1p40, true},
+    {"ns", 1, false},      {"us", 1e3, false},    {"ms", 1e6, false},    {"s", 1e9, false}};
 
 // Quantiles of call times: name, offset, and the minimum number of calls that the quantile
 // requires.
