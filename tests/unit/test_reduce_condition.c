@@ -168,10 +168,20 @@ static void failures_and_allocators(void **state)
     assert_int_equal(condition_parse(&c, "hang", "glibc", &e), 0);
     assert_int_equal(c.kind, CONDITION_HANG);
     condition_release(&c);
-    assert_int_equal(condition_parse(&c, "peak_rss > 1m", "glibc", &e), -EINVAL); // or a minute?
-    assert_int_equal(condition_parse(&c, "peak_rss > 1MB", "glibc", &e), -EINVAL);
     assert_int_equal(condition_parse(&c, "nobody: crash", "glibc", &e), -ENOENT);
     assert_non_null(strstr(e.text, "nobody"));
+}
+
+static void unknown_units(void **state)
+{
+    static const char *const texts[] = {"peak_rss > 1m", "peak_rss > 1MB", "wall > 1h"};
+    (void)state;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        struct condition c;
+        struct err e = {0};
+        assert_int_equal(condition_parse(&c, texts[i], "glibc", &e), -EINVAL);
+        assert_non_null(strstr(e.text, "cannot read"));
+    }
 }
 
 static const struct CMUnitTest tests[] = {
@@ -182,6 +192,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(half_of_the_margin_of_the_input_at_most),
     cmocka_unit_test(the_floor_has_a_margin),
     cmocka_unit_test(failures_and_allocators),
+    cmocka_unit_test(unknown_units),
 };
 
 UNIT_MAIN(tests)
