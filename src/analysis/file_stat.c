@@ -587,8 +587,8 @@ int file_stat_input(struct file_stat *s, struct input *in, const struct file_sta
     progress_clear(s->progress);
     if (rc == 0 && file_stat_finish(s) < 0)
         rc = err_no_memory(e, path);
-    if (rc == 0 && s->cut.text[0] && watch && watch->note)
-        watch->note(s->cut.text);
+    if (rc == 0 && s->cut.text[0] && watch && watch->warn)
+        watch->warn(s->cut.text);
     file_close(&f);
     if (rc < 0)
         file_stat_release(s);

@@ -51,6 +51,14 @@ void note(const char *fmt, ...)
     va_end(args);
 }
 
+void warning(const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    print_line(fmt, args);
+    va_end(args);
+}
+
 void cli_flush(void)
 {
     errno = 0;
@@ -62,14 +70,6 @@ void cli_flush(void)
     die(EXIT_FAILED, "(stdout): %s", strerror(errno));
 }
 
-static void print_text(const char *fmt, ...)
-{
-    va_list args;
-    va_start(args, fmt);
-    print_line(fmt, args);
-    va_end(args);
-}
-
 void note_text(const char *text)
 {
     note("%s", text);
@@ -77,7 +77,7 @@ void note_text(const char *text)
 
 void error_text(const char *text)
 {
-    print_text("%s", text);
+    warning("%s", text);
 }
 
 // Returns the next of 8 buffers, resized to `bytes`.

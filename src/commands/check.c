@@ -103,7 +103,7 @@ static int check_aggregate(struct input *in, struct totals *t, struct err *e)
     if (s.under_way)
         note("%s: written before the recording ended", in->name);
     if (s.cut.text[0])
-        note("%s", s.cut.text);
+        error_text(s.cut.text);
     file_stat_release(&s);
     t->complete = true;
     uint64_t end = in->offset;

@@ -71,10 +71,11 @@ static void print_result(const char *to, uint64_t bytes, const struct workload_s
              to, human_items(s->preexisting_blocks, "block", "blocks"),
              human_size(s->preexisting_bytes));
     if (s->order_ambiguous || s->unmatched_frees || s->lost_records)
-        note("%s: %s no recorded allocation, the order of %s is ambiguous, %s lost", to,
-             human_items(s->unmatched_frees, "free has", "frees have"),
-             human_items(s->order_ambiguous, "event", "events"),
-             human_items(s->lost_records, "word is", "words are"));
+        (s->lost_records ? warning : note)(
+            "%s: %s no recorded allocation, the order of %s is ambiguous, %s lost", to,
+            human_items(s->unmatched_frees, "free has", "frees have"),
+            human_items(s->order_ambiguous, "event", "events"),
+            human_items(s->lost_records, "word is", "words are"));
 }
 
 // Like convert_each, but converts one process to the file f->pattern.

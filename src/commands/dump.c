@@ -254,7 +254,7 @@ static int dump_trace(struct dump *d, struct trace_file *t, struct err *e)
     d->session = &t->reader.session;
     int rc = walk_run(&t->reader, &how, &cut, e);
     if (rc == 0 && cut.text[0])
-        note("%s", cut.text);
+        error_text(cut.text);
     return rc < 0 ? rc : trace_reader_find_pid(&t->reader, (uint32_t)d->options->pid, e);
 }
 

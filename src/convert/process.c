@@ -323,8 +323,9 @@ static int run_conversion(struct conversion *j)
     progress_clear(progress);
     if (rc == 0)
         note_unseen_forks(j);
-    if (rc == 0 && result.cut_off)
-        send_note(j, "%s; converted the events up to that point", result.cut.text);
+    if (rc == 0 && result.cut_off && j->settings->watch && j->settings->watch->warn)
+        err_note(j->settings->watch->warn, "%s; converted the events up to that point",
+                 result.cut.text);
     return rc;
 }
 

@@ -14,6 +14,7 @@ struct convert_watch {
     // Initialized by the caller, or NULL. Its `total` is set to the size of the trace.
     struct progress *progress;
     void (*note)(const char *text); // prints a line for the user; may be NULL
+    void (*warn)(const char *text); // prints a line about lost data, also if quiet; may be NULL
     // Called by convert_one if the trace has several processes. `process` is the converted process,
     // and `n` is the number of processes. `peaks` lists the candidates; the list is empty if there
     // was only one candidate. May be NULL.

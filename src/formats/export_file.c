@@ -355,8 +355,8 @@ static int export_trace(struct export_job *j, struct trace_file *t)
     if (rc == 0)
         rc = (alternates ? export_converted : export_walked)(j, &t->reader, &cut);
     trace_forks_release(&j->forks);
-    if (rc == 0 && cut.text[0] && j->settings->watch && j->settings->watch->note)
-        j->settings->watch->note(cut.text);
+    if (rc == 0 && cut.text[0] && j->settings->watch && j->settings->watch->warn)
+        j->settings->watch->warn(cut.text);
     if (rc == 0)
         note_counts(j);
     return rc;

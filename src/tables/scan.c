@@ -52,8 +52,8 @@ static void note_cut(const struct tables_scan *s, const struct err *cut)
 {
     if (cut->text[0] && s->cut)
         *s->cut = *cut;
-    if (cut->text[0] && s->watch && s->watch->note)
-        s->watch->note(cut->text);
+    if (cut->text[0] && s->watch && s->watch->warn)
+        s->watch->warn(cut->text);
 }
 
 static int put_sample(struct tables_process *p, uint64_t stamp, uint64_t rss_bytes,

@@ -241,6 +241,38 @@ END
   has "$stderr" "a.htw: 2 of 3 uses across threads needed a dependency, the order of 0 events was repaired"
 }
 
+@test "--quiet: a truncated recording and lost records are still reported" {
+  "$HEAPTAPE_PROGRAMS/make_trace" a.ht <<'END'
+process 100 prog
+0 1000 malloc size=32 result=0x1000
+0 2000 free ptr=0x1000
+round
+END
+  local at cut
+  at=$(stat -c %s a.ht)
+  cut="the recording is cut off at byte $at"
+  for command in "convert -o a.htw" "slice -o b.htw" "merge -o c.htw" "export -F android -o d.txt" \
+    "dump" "stat" "replay -r 1" "sql --csv"; do
+    query=()
+    [ "$command" != "sql --csv" ] || query=("SELECT count(*) FROM events")
+    # shellcheck disable=SC2086
+    heaptape $command -q a.ht "${query[@]}"
+    expect "$command" [ "$status" -eq 0 ]
+    expect "$command: $stderr" grep -q "^heaptape: a.ht: $cut" <<<"$stderr"
+    [ "$(grep -c . <<<"$stderr")" -eq 1 ]
+  done
+  "$HEAPTAPE_PROGRAMS/make_trace" l.ht <<'END'
+process 100 prog
+0 1000 malloc size=32 result=0x1000
+lost 0 5
+0 2000 free ptr=0x1000
+end
+END
+  heaptape convert -q l.ht
+  [ "$status" -eq 0 ]
+  has "$stderr" "l.htw: " "5 words are lost"
+}
+
 @test "convert: a truncated recording is converted up to its end" {
   "$HEAPTAPE_PROGRAMS/make_trace" a.ht <<'END'
 process 100 prog

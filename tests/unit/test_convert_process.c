@@ -40,7 +40,7 @@ static void keep_choice(const struct trace_reader *r, uint32_t process, size_t n
         peak = peaks->items[0];
 }
 
-static const struct convert_watch watch = {.note = keep_note, .chosen = keep_choice};
+static const struct convert_watch watch = {.note = keep_note, .warn = keep_note, .chosen = keep_choice};
 
 // Adds `n` allocations of the process. If `freed` is not 0, also adds a free of this address.
 static void put_events(struct trace_writer *w, uint32_t process, unsigned n, uint64_t freed)

@@ -340,8 +340,8 @@ static int read_rss(struct rss_reading *r, const struct convert_watch *watch, st
     if (rc == 0)
         rc = r->wanted ? name_sites(r, e) : finish_reading(r, e);
     progress_clear(r->progress);
-    if (rc == 0 && result.cut.text[0] && watch && watch->note)
-        watch->note(result.cut.text);
+    if (rc == 0 && result.cut.text[0] && watch && watch->warn)
+        watch->warn(result.cut.text);
     release_reading(r);
     return rc;
 }

@@ -125,8 +125,8 @@ static int read_trace(struct symbolizing *j, struct trace_file *t)
         .choose = choose_process, .progress = show_progress, .context = j};
     struct convert_result result;
     int rc = convert_run(&t->reader, &how, &result, j->e);
-    if (rc == 0 && result.cut_off && j->watch && j->watch->note)
-        j->watch->note(result.cut.text);
+    if (rc == 0 && result.cut_off && j->watch && j->watch->warn)
+        j->watch->warn(result.cut.text);
     return rc;
 }
 

@@ -212,7 +212,7 @@ int aggregate_file_stat(struct file_stat *s, const char *path, const struct file
              : aggregate_input_stat(s, &in, e);
     s->name = path;
     input_close(&in);
-    if (rc == 0 && s->cut.text[0] && how->watch && how->watch->note)
-        how->watch->note(s->cut.text);
+    if (rc == 0 && s->cut.text[0] && how->watch && how->watch->warn)
+        how->watch->warn(s->cut.text);
     return rc;
 }

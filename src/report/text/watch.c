@@ -27,7 +27,7 @@ static void print_choice(const struct trace_reader *r, uint32_t process, size_t 
 const struct convert_watch *watch_begin(const char *what)
 {
     static struct progress progress;
-    static const struct convert_watch watch = {&progress, note_text, print_choice};
+    static const struct convert_watch watch = {&progress, note_text, error_text, print_choice};
     progress_init(&progress, what, "B", 0, cli_common.quiet);
     return &watch;
 }
@@ -39,6 +39,6 @@ const struct convert_watch *watch_conversion(void)
 
 const struct convert_watch *watch_notes(void)
 {
-    static const struct convert_watch watch = {NULL, note_text, print_choice};
+    static const struct convert_watch watch = {NULL, note_text, error_text, print_choice};
     return &watch;
 }
