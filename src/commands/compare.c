@@ -123,6 +123,7 @@ static int run_compare(const void *fields, char **argv)
     with.placement_events = placement_events[o->placement];
     with.program = argv + 1;
     with.add_recorded = true;
+    with.keep_going = true;
     if (o->allocators.n < 2 && !o->sweeps.n)
         return usage_error(&cmd_compare,
                            "at least two allocators (-a) or a tunable (--sweep) are required");

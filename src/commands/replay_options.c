@@ -5,6 +5,7 @@
 #include "cli/span.h"
 #include "convert/open.h"
 #include "replay/real.h"
+#include "report/text/replay.h"
 #include "report/text/watch.h"
 
 #include <ctype.h>
@@ -239,6 +240,10 @@ void replay_workload(struct replay_session *s, struct replay_settings *how,
     if (rc == 0)
         rc = replay_session_run(s, &e);
     workload_file_close(&w);
+    if (rc < 0 && s->n_failed && !s->n_results) {
+        replay_print_failed(s);
+        exit(EXIT_FAILED);
+    }
     if (rc < 0) {
         replay_session_release(s);
         die(EXIT_FAILED, "%s", e.text[0] ? e.text : strerror(-rc));
@@ -282,6 +287,7 @@ int replay_options_run(const struct command *c, const struct replay_options *o, 
         .trim_every = o->trim_every,
         .verify = o->verify,
         .add_recorded = o->add_recorded,
+        .keep_going = o->keep_going,
         .latency = o->latency,
         .internal_fragmentation = o->internal_fragmentation,
         .fragmentation = o->fragmentation,
@@ -289,6 +295,9 @@ int replay_options_run(const struct command *c, const struct replay_options *o, 
     };
     replay_workload(&session, &how, &o->allocators, &o->sweeps, path);
     print(&session, o);
+    fflush(stdout);
+    replay_print_failed(&session);
+    code = session.n_failed ? EXIT_FAILED : EXIT_DONE;
     replay_session_release(&session);
-    return EXIT_DONE;
+    return code;
 }

@@ -34,6 +34,7 @@ struct replay_options {
     const char *page;          // compare only
     bool force;                // compare only
     bool real, add_recorded;   // compare only
+    bool keep_going;           // compare only
     int placement;             // compare only: index of the choice auto, always or never
     // Compare only: maximum number of events for which placements are searched.
     uint64_t placement_events;

@@ -64,6 +64,14 @@ static void put_machine(struct json *j, const struct machine *m)
     json_end_object(j);
 }
 
+static void put_tunables(struct json *j, const struct allocator *a)
+{
+    json_put_array(j, "tunables");
+    for (size_t i = 0; i < a->n_tunables; i++)
+        json_string(j, a->tunables[i]);
+    json_end_array(j);
+}
+
 void replay_json_allocator(struct json *j, const struct replay_result *r)
 {
     json_put_object(j, "allocator");
@@ -71,10 +79,7 @@ void replay_json_allocator(struct json *j, const struct replay_result *r)
     json_put_string(j, "library", r->runs[0].library);
     put_text(j, "version", r->runs[0].report.version);
     put_text(j, "build_id", r->build_id);
-    json_put_array(j, "tunables");
-    for (size_t i = 0; i < r->allocator.n_tunables; i++)
-        json_string(j, r->allocator.tunables[i]);
-    json_end_array(j);
+    put_tunables(j, &r->allocator);
     json_end_object(j);
 }
 
@@ -538,10 +543,25 @@ static void put_placement(struct json *j, const struct replay_session *s)
     json_end_object(j);
 }
 
+static void put_failed(struct json *j, const struct replay_session *s)
+{
+    json_put_array(j, "failed_allocators");
+    for (size_t i = s->n_failed; i-- > 0;) {
+        const struct replay_result *r = &s->results[s->n_results + i];
+        json_begin_object(j);
+        json_put_string(j, "name", r->allocator.name);
+        put_tunables(j, &r->allocator);
+        json_put_string(j, "error", r->failure);
+        json_end_object(j);
+    }
+    json_end_array(j);
+}
+
 void replay_json_compare(struct json *j, const struct replay_session *s)
 {
     replay_json_head(j, s);
     json_put_string(j, "added_allocator", s->added.n_runs ? s->added.runs[0].library : NULL);
+    put_failed(j, s);
     json_put_array(j, "allocators");
     for (size_t i = 0; i < s->n_results; i++) {
         json_begin_object(j);

@@ -33,6 +33,7 @@ static void result_release(struct replay_result *r)
     for (size_t i = 0; i < r->n_runs; i++)
         replay_run_release(&r->runs[i]);
     free(r->runs);
+    free(r->failure);
     free(r->real);
     free(r->real_calls);
     replay_run_release(&r->latency);
@@ -46,7 +47,7 @@ static void result_release(struct replay_result *r)
 void replay_session_release(struct replay_session *s)
 {
     progress_clear(&s->progress);
-    for (size_t i = 0; i < s->n_results; i++)
+    for (size_t i = 0; i < s->n_results + s->n_failed; i++)
         result_release(&s->results[i]);
     result_release(&s->added);
     result_release(&s->null);
@@ -310,12 +311,35 @@ static int run_once(struct replay_session *s, struct replay_result *r, enum run_
     return rc;
 }
 
+// Moves a failed result behind the others. Returns 0, -ENOMEM, or `rc` if it was the last one.
+static int set_failed(struct replay_session *s, size_t i, int rc, struct err *e)
+{
+    struct replay_result failed = s->results[i];
+    failed.failure = strdup(e->text[0] ? e->text : strerror(-rc));
+    if (!failed.failure)
+        return err_no_memory(e, NULL);
+    s->n_results--;
+    s->n_failed++;
+    memmove(&s->results[i], &s->results[i + 1], (s->n_results - i) * sizeof failed);
+    s->results[s->n_results] = failed;
+    if (!s->n_results)
+        return rc;
+    *e = (struct err){0};
+    return 0;
+}
+
 static int run_batch(struct replay_session *s, enum run_purpose purpose, struct err *e)
 {
     bool needs_null = !s->settings.verify && (purpose == RUN_MEASURED || purpose == RUN_TIMED);
     int rc = 0;
-    for (size_t i = 0; rc == 0 && i < s->n_results; i++)
+    for (size_t i = 0; rc == 0 && i < s->n_results;) {
         rc = run_once(s, &s->results[i], purpose, e);
+        // A damaged plan fails on all allocators.
+        if (rc == 0 || rc == -EBADMSG || !s->settings.keep_going)
+            i++;
+        else
+            rc = set_failed(s, i, rc, e);
+    }
     return rc < 0 || !needs_null ? rc : run_once(s, &s->null, purpose, e);
 }
 

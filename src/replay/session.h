@@ -50,8 +50,9 @@ struct replay_settings {
     // Search for the best placement if the workload has at most this number of events. 0 means
     // never.
     uint64_t placement_events;
-    bool no_cache; // neither cache the plan nor use a cached plan
-    bool quiet;    // do not show progress on stderr
+    bool keep_going; // if an allocator fails, continue with the others
+    bool no_cache;   // neither cache the plan nor use a cached plan
+    bool quiet;      // do not show progress on stderr
 };
 
 // Figures of a run of the real program. REAL_PEAK_RSS is private resident memory of the process
@@ -64,6 +65,7 @@ struct replay_real {
 
 struct replay_result {
     struct allocator allocator;
+    char *failure;      // why the allocator's replay failed, or NULL
     unsigned trim_step; // execute every n-th TRIM op, or none if 0; initially 1
     struct replay_run *runs;
     size_t n_runs, runs_capacity;
@@ -110,6 +112,7 @@ struct replay_session {
     struct symbols *symbols;       // only with settings.fragmentation
     struct replay_result *results; // in the order of the replay_session_add() calls
     size_t n_results, results_capacity;
+    size_t n_failed; // number of failed results, which follow results[n_results - 1]
     // Runs on the recorded allocator; without runs if settings.add_recorded did not add it.
     struct replay_result added;
     struct replay_result null; // runs that measure the replay overhead
@@ -133,7 +136,8 @@ int replay_session_read(struct replay_session *s, const char *name, struct workl
 bool replay_session_needs_input(const struct replay_session *s);
 
 // Runs each allocator, including the null allocator, once per round. Then makes the additional
-// runs. Returns 0, or a negative errno of replay_run().
+// runs. Returns 0, or a negative errno of replay_run(). With settings.keep_going, failed results are
+// moved behind the others; an error is returned only if all allocators fail.
 int replay_session_run(struct replay_session *s, struct err *e);
 
 // Adds one measured run on allocator number `i`. Use this function instead of replay_session_run()

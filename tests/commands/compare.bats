@@ -135,10 +135,51 @@ assert a[2]["rss_ratio"] > a[1]["rss_ratio"] > a[0]["rss_ratio"] == 1'
   usage_fails "at least two allocators (-a)"
 }
 
-@test "an allocator that fails ends the comparison" {
+@test "an allocator that fails is named, and the others are compared" {
+  local bogus=$HEAPTAPE_PROGRAMS/libtest-bogus.so
   "$HEAPTAPE_PROGRAMS/make_workload" w.htw churn 1 1000 >/dev/null
-  heaptape compare -a glibc -a "$HEAPTAPE_PROGRAMS/libtest-bogus.so" w.htw
-  fails_with 1 "libtest-bogus.so: malloc is not from"
+  # Crashes in the second run, and in each run with CRASH.
+  cat >crash.c <<'END'
+#include "replay/libc_allocator.h"
+#include <fcntl.h>
+#include <stdlib.h>
+FORWARD_CALLOC
+FORWARD_REALLOC
+FORWARD_FREE
+static int crashes;
+__attribute__((constructor)) static void init(void)
+{
+    crashes = getenv("CRASH") || open("ran", O_WRONLY | O_CREAT | O_EXCL, 0600) < 0;
+}
+EXPORT void *malloc(size_t size)
+{
+    if (crashes && size > 16)
+        abort();
+    return __libc_malloc(size);
+}
+END
+  gcc -shared -fPIC -fno-builtin -I "$HEAPTAPE_SOURCE/tests" -o crash.so crash.c
+  heaptape compare -q --no-latency -r 2 -a ./crash.so,CRASH=1 -a glibc -a ./crash.so -a "$bogus" -a glibc,MALLOC_ARENA_MAX=1 w.htw
+  [ "$status" -eq 1 ]
+  [[ "${lines[2]}" =~ ^glibc\ .*\ ns\ .*\ 1\  ]]
+  has "${lines[3]}" "glibc,MALLOC_ARENA_MAX=1 "
+  [[ "$output" != *crash* && "$output" != *bogus* ]]
+  [ "${#stderr_lines[@]}" -eq 3 ]
+  has "${stderr_lines[0]}" "heaptape: crash.so,CRASH=1: ended by signal 6 (Aborted)"
+  has "${stderr_lines[1]}" "heaptape: libtest-bogus.so: malloc is not from"
+  has "${stderr_lines[2]}" "heaptape: crash.so: ended by signal 6 (Aborted)"
+  rm ran
+  heaptape compare -q --no-latency -r 2 --json -a glibc -a ./crash.so -o page.html w.htw
+  [ "$status" -eq 1 ]
+  echo "$output" >out.json
+  json 'assert [a["allocator"]["name"] for a in d["allocators"]] == ["glibc"]
+failed, = d["failed_allocators"]
+assert failed["name"] == "crash.so" and failed["tunables"] == [] and "signal 6" in failed["error"], failed'
+  "$HEAPTAPE" check page.html
+  heaptape compare -q --no-latency -r 1 -a ./crash.so,CRASH=1 -a "$bogus" w.htw
+  [ "$status" -eq 1 ]
+  [ -z "$output" ]
+  has "$stderr" "crash.so,CRASH=1: ended by signal 6" "libtest-bogus.so: malloc is not from"
 }
 
 @test "fewer than five runs have no interval, so no difference is claimed or denied" {

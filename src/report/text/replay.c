@@ -442,6 +442,19 @@ static void row_name(const struct allocator *a, char text[NAME_BYTES])
     }
 }
 
+void replay_print_failed(const struct replay_session *s)
+{
+    // The last result failed first.
+    for (size_t i = s->n_failed; i-- > 0;) {
+        const struct replay_result *r = &s->results[s->n_results + i];
+        char name[NAME_BYTES];
+        size_t n = strlen(r->allocator.name);
+        bool has_name = strncmp(r->failure, r->allocator.name, n) == 0;
+        row_name(&r->allocator, name);
+        warning("%s%s%s", name, has_name ? "" : ": ", r->failure + (has_name ? n : 0));
+    }
+}
+
 // Prints the predicted CPU time of the program with an allocator. Returns false if the CPU time is
 // unknown.
 static bool print_program_ratio(const struct replay_session *s, const struct program_time *p,

@@ -14,6 +14,9 @@ void replay_print_verified(const struct replay_result *r);
 // Prints the runs of the real program, and how well the replay predicted these runs.
 void replay_print_real(const struct replay_session *s);
 
+// Prints why allocators failed, one line each on standard error.
+void replay_print_failed(const struct replay_session *s);
+
 // Prints the table of `compare`.
 void replay_print_table(const struct replay_session *s);
 
