@@ -100,14 +100,41 @@ int trace_reader_add_process(struct trace_reader *r, struct trace_process **proc
     return 0;
 }
 
+static int by_pid(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+// Formats the pids in ascending order, each once: a process that calls exec is several processes
+// with one pid. Long lists are truncated.
+static void list_pids(const struct trace_reader *r, char *text, size_t size)
+{
+    uint32_t *pids = calloc(r->n_processes + 1, sizeof *pids);
+    size_t used = 0, n = 0, more = 0;
+    text[0] = 0;
+    for (; pids && n < r->n_processes; n++)
+        pids[n] = r->processes[n]->pid;
+    if (pids)
+        qsort(pids, n, sizeof *pids, by_pid);
+    for (size_t i = 0; i < n; i++) {
+        if (i && pids[i] == pids[i - 1])
+            continue;
+        if (used + 40 < size)
+            used += (size_t)snprintf(text + used, size - used, "%s%u", used ? ", " : "", pids[i]);
+        else
+            more++;
+    }
+    if (more)
+        snprintf(text + used, size - used, " and %zu more", more);
+    free(pids);
+}
+
 int trace_reader_no_process(const struct trace_reader *r, uint32_t pid, struct err *e)
 {
-    char pids[200] = "";
-    size_t n = 0;
-    for (size_t i = 0; i < r->n_processes && n < sizeof pids - 32; i++)
-        n += (size_t)snprintf(pids + n, sizeof pids - n, "%s%u", i ? ", " : "",
-                              r->processes[i]->pid);
-    if (!pid || !n)
+    char pids[200];
+    list_pids(r, pids, sizeof pids);
+    if (!pid || !pids[0])
         return err_set(e, -ENOENT, "%s: the trace contains no events", r->in->name);
     return err_set(e, -ENOENT,
                    "%s: the trace contains no events of process %u; it contains processes %s",

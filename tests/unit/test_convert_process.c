@@ -195,7 +195,7 @@ static void the_process_asked_for(void **state)
     assert_int_equal(s.events, 2);
     assert_int_equal(convert(&(struct convert_settings){.pid = 300, .level = 1}, &s, &e), -ENOENT);
     assert_non_null(
-        strstr(e.text, "no events of process 300; it contains processes 100, 200, 200"));
+        strstr(e.text, "no events of process 300; it contains processes 100, 200"));
 }
 
 static void strict_fails_on_an_unknown_block(void **state)
