@@ -316,6 +316,8 @@ static int link_unnamed(int fd, const char *path)
 static int open_file(struct output *out, const char *path, unsigned flags, struct err *e)
 {
     struct stat st;
+    if (!*path)
+        return err_set(e, -EINVAL, "the name of the output is empty");
     bool is_link = lstat(path, &st) == 0 && S_ISLNK(st.st_mode);
     bool exists = stat(path, &st) == 0;
     if (exists && S_ISDIR(st.st_mode))

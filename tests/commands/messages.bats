@@ -70,6 +70,8 @@ write_files() {
   [ ! -e started ]
   : >p.html
   refuses 1 "p.html: exists; use -f to replace it" report -o p.html a.ht
+  refuses 1 "the name of the output is empty" report -o "" a.ht
+  refuses 1 "the name of the output is empty" convert -o "" a.ht
   skip_under_sanitizer
   refuses 125 "/dev/null: is not a regular file, but an aggregate must be, because it is replaced periodically" \
     record -f --aggregate -o /dev/null -- true
@@ -176,6 +178,12 @@ without_end() {
   refuses 1 "s.ht: --to mark:nosuch: no such mark after the start of the span" stat --by site --from 1 --to mark:nosuch s.ht
   refuses 1 "w.htw: a workload has no addresses; --rss requires the trace" stat --rss w.htw
   refuses 1 "a.ht: the trace contains no events of process 9; it contains processes 1" convert -p 9 -o n.htw a.ht
+  # Each pid once, and the number of pids that are not listed.
+  for ((i = 0; i < 60; i++)); do
+    printf '{"kind":"malloc","pid":%d,"tid":1,"time_ns":%d,"size":16,"result":"0x1000"}\n' "$((1000 + i))" "$i"
+  done | "$HEAPTAPE" import -q --trace --format json -o many.ht -
+  heaptape convert -p 9 -o n.htw many.ht
+  fails_with 1 "it contains processes 1000, 1001, 1002, " " and 33 more"
   skip_under_sanitizer
   "$HEAPTAPE" record -q --stacks -o 0.ht -- ls >/dev/null
   "$HEAPTAPE" record -q --stacks=sample:4K -o 4096.ht -- ls >/dev/null
