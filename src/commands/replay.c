@@ -19,10 +19,10 @@ static const struct option options[] = {
     {0},
 };
 
-// --verify measures nothing, so it cannot be combined with --fragmentation.
+// --verify fills all blocks and measures nothing.
 static const struct command_mode modes[] = {
     {.option = "verify"},
-    {.accepts = "fragmentation"},
+    {.accepts = "fragmentation|internal-fragmentation|touch|stats-every"},
 };
 
 static void print_results(struct replay_session *s, const struct replay_options *o)

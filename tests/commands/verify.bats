@@ -47,6 +47,13 @@ assert d["verify"]["runs"] == 1 and d["verify"]["violations"] == 0 and d["verify
   done <names
 }
 
+@test "options that --verify would ignore are refused" {
+  for option in --touch=none --internal-fragmentation --stats-every=10; do
+    heaptape replay --verify "$option" w.htw
+    usage_fails "--verify cannot be combined with ${option%%=*}"
+  done
+}
+
 @test "each block is checked" {
   make_workload churn 1 1000
   "$HEAPTAPE" replay -q --verify -r 1 --json w.htw >out.json
