@@ -37,27 +37,31 @@ static const struct option options[] = {
     {0},
 };
 
-// Runs the program itself, if --real is given.
-static void run_real(struct replay_session *s, const struct replay_options *o)
+// Runs the program itself, if --real is given. After an error, only the replays have results.
+static int run_real(struct replay_session *s, const struct replay_options *o, struct err *e)
 {
-    struct err e = {0};
     if (!o->real)
-        return;
+        return 0;
     struct replay_result **all = calloc(s->n_results, sizeof *all);
     for (size_t i = 0; all && i < s->n_results; i++)
         all[i] = &s->results[i];
     char **argv = replay_choose_program(s, o->program);
     fflush(stdout);
-    int rc = all ? replay_real_run(all, s->n_results, s->settings.runs, argv, &e)
-                 : err_no_memory(&e, NULL);
+    int rc = all ? replay_real_run(all, s->n_results, s->settings.runs, argv, true, e)
+                 : err_no_memory(e, NULL);
+    replay_session_drop_failed(s);
+    for (size_t i = 0; all && i < s->n_results; i++)
+        all[i] = &s->results[i];
     if (rc == 0 && s->settings.latency) {
         char times[PATH_MAX];
         replay_find_own("libheaptape-times.so", times);
-        rc = replay_real_time_calls(all, s->n_results, times, argv, &e);
+        rc = replay_real_time_calls(all, s->n_results, times, argv, e);
     }
     free(argv);
     free(all);
-    die_on_error(rc, EXIT_FAILED, &e);
+    for (size_t i = 0; rc < 0 && i < s->n_results; i++)
+        s->results[i].n_real = 0;
+    return rc;
 }
 
 static void print_results(const struct replay_session *s, bool json)
@@ -104,11 +108,15 @@ static void write_page(const struct replay_session *s, const struct replay_optio
 
 static void print_comparison(struct replay_session *s, const struct replay_options *o)
 {
-    run_real(s, o);
+    struct err e = {0};
+    int rc = run_real(s, o, &e);
     print_results(s, o->json);
     fflush(stdout);
     if (o->page)
         write_page(s, o);
+    if (rc < 0)
+        replay_print_failed(s);
+    die_on_error(rc, EXIT_FAILED, &e);
 }
 
 static int run_compare(const void *fields, char **argv)
@@ -124,6 +132,9 @@ static int run_compare(const void *fields, char **argv)
     with.program = argv + 1;
     with.add_recorded = true;
     with.keep_going = true;
+    if (o->page && strcmp(o->page, "-") == 0)
+        return usage_error(&cmd_compare,
+                           "-o -: standard output already has the results; use the name of a file");
     if (o->allocators.n < 2 && !o->sweeps.n)
         return usage_error(&cmd_compare,
                            "at least two allocators (-a) or a tunable (--sweep) are required");

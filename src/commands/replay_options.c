@@ -26,6 +26,12 @@ int replay_check_sweeps(const struct command *c, const struct option_list *sweep
         const char *sweep = sweeps->items[i], *equals = strchr(sweep, '=');
         if (!equals || equals == sweep || !equals[1])
             return usage_error(c, "--sweep %s: expected VARIABLE=VALUE,VALUE...", sweep);
+        for (size_t k = 0; k < i; k++) {
+            if (strncmp(sweeps->items[k], sweep, (size_t)(equals - sweep) + 1) == 0)
+                return usage_error(c,
+                                   "--sweep %.*s is given twice; separate its values with commas",
+                                   (int)(equals - sweep), sweep);
+        }
     }
     return EXIT_DONE;
 }

@@ -131,11 +131,42 @@ static const char *describe_end(int status, char text[32])
     return text;
 }
 
+// The result that the other results are compared with.
+struct reference {
+    struct replay_result *result; // NULL before the first run
+    int status;
+};
+
+// Compares the last run with the reference. If only the reference was killed by a signal, the
+// reference is the failed one.
+static int compare_end(const struct program *p, struct replay_result *r, struct reference *ref,
+                       bool keep_going, struct err *e)
+{
+    if (!ref->result)
+        *ref = (struct reference){r, p->status};
+    if (p->status == ref->status)
+        return 0;
+    bool swaps = WIFSIGNALED(ref->status) && !WIFSIGNALED(p->status) && ref->result != r;
+    const struct reference last = {r, p->status}, failed = swaps ? *ref : last,
+                           other = swaps ? last : *ref;
+    char is[32], was[32];
+    int rc = err_set(e, -ECHILD, "%s ended with %s on %s, with %s on %s", p->argv[0],
+                     describe_end(failed.status, is), failed.result->allocator.name,
+                     describe_end(other.status, was), other.result->allocator.name);
+    if (!keep_going)
+        return rc;
+    *ref = other;
+    failed.result->failure = strdup(e->text);
+    *e = (struct err){0};
+    return failed.result->failure ? 0 : err_no_memory(e, NULL);
+}
+
 int replay_real_run(struct replay_result *const *results, size_t n, uint64_t runs,
-                    char *const argv[], struct err *e)
+                    char *const argv[], bool keep_going, struct err *e)
 {
     struct program p = {.argv = argv, .first = ""};
-    int first = -1, rc = 0;
+    struct reference reference = {0};
+    int rc = 0;
     for (size_t i = 0; i < n; i++) {
         results[i]->real = calloc(runs, sizeof *results[i]->real);
         if (!results[i]->real)
@@ -143,14 +174,11 @@ int replay_real_run(struct replay_result *const *results, size_t n, uint64_t run
     }
     for (size_t i = 0; i < runs * n && rc == 0; i++) {
         struct replay_result *r = results[i % n];
-        char was[32], is[32];
+        if (r->failure)
+            continue;
         rc = run_once(&p, &r->allocator, &r->real[r->n_real], e);
         r->n_real += rc == 0;
-        first = i ? first : p.status;
-        if (rc == 0 && p.status != first)
-            rc = err_set(e, -ECHILD, "%s ended with %s on %s, with %s on %s", argv[0],
-                         describe_end(p.status, is), r->allocator.name, describe_end(first, was),
-                         results[0]->allocator.name);
+        rc = rc ?: compare_end(&p, r, &reference, keep_going, e);
     }
     return rc;
 }

@@ -18,9 +18,10 @@ char **replay_real_recorded(const struct replay_session *s);
 // Stores figures in each result's member `real`. Preloads the allocator with LD_PRELOAD, and sets
 // the allocator's tunables. The program's input and output are /dev/null. Returns 0, -ENOMEM, a
 // negative errno if the program could not be started, or -ECHILD if its exit status differs from
-// the first run's exit status.
+// the first run's exit status. With `keep_going`, sets the result's `failure` instead, and continues
+// with the other results.
 int replay_real_run(struct replay_result *const *results, size_t n, uint64_t runs,
-                    char *const argv[], struct err *e);
+                    char *const argv[], bool keep_going, struct err *e);
 
 // Runs the program once more for each result, with the library libheaptape-times.so at the path
 // `times` preloaded, and stores the times of its calls in the result's member `real_calls`. Of

@@ -311,17 +311,28 @@ static int run_once(struct replay_session *s, struct replay_result *r, enum run_
     return rc;
 }
 
-// Moves a failed result behind the others. Returns 0, -ENOMEM, or `rc` if it was the last one.
+void replay_session_drop_failed(struct replay_session *s)
+{
+    for (size_t i = 0; i < s->n_results;) {
+        struct replay_result failed = s->results[i];
+        if (!failed.failure) {
+            i++;
+            continue;
+        }
+        s->n_results--;
+        s->n_failed++;
+        memmove(&s->results[i], &s->results[i + 1], (s->n_results - i) * sizeof failed);
+        s->results[s->n_results] = failed;
+    }
+}
+
+// Marks and drops a failed result. Returns 0, -ENOMEM, or `rc` if it was the last one.
 static int set_failed(struct replay_session *s, size_t i, int rc, struct err *e)
 {
-    struct replay_result failed = s->results[i];
-    failed.failure = strdup(e->text[0] ? e->text : strerror(-rc));
-    if (!failed.failure)
+    s->results[i].failure = strdup(e->text[0] ? e->text : strerror(-rc));
+    if (!s->results[i].failure)
         return err_no_memory(e, NULL);
-    s->n_results--;
-    s->n_failed++;
-    memmove(&s->results[i], &s->results[i + 1], (s->n_results - i) * sizeof failed);
-    s->results[s->n_results] = failed;
+    replay_session_drop_failed(s);
     if (!s->n_results)
         return rc;
     *e = (struct err){0};

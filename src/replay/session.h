@@ -65,7 +65,7 @@ struct replay_real {
 
 struct replay_result {
     struct allocator allocator;
-    char *failure;      // why the allocator's replay failed, or NULL
+    char *failure;      // why the allocator's replay or the program failed, or NULL
     unsigned trim_step; // execute every n-th TRIM op, or none if 0; initially 1
     struct replay_run *runs;
     size_t n_runs, runs_capacity;
@@ -139,6 +139,10 @@ bool replay_session_needs_input(const struct replay_session *s);
 // runs. Returns 0, or a negative errno of replay_run(). With settings.keep_going, failed results are
 // moved behind the others; an error is returned only if all allocators fail.
 int replay_session_run(struct replay_session *s, struct err *e);
+
+// Moves results with a `failure` behind the others, as replay_session_run() does. Call after the
+// session has run.
+void replay_session_drop_failed(struct replay_session *s);
 
 // Adds one measured run on allocator number `i`. Use this function instead of replay_session_run()
 // if the choice of each run depends on the previous runs. After a failure, other allocators can

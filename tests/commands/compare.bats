@@ -128,6 +128,13 @@ assert a[2]["rss_ratio"] > a[1]["rss_ratio"] > a[0]["rss_ratio"] == 1'
     heaptape compare --sweep $sweep w.htw
     usage_fails "--sweep $sweep: expected VARIABLE=VALUE,VALUE..."
   done
+  heaptape compare --sweep A=1 --sweep B=1 --sweep A=2 w.htw
+  usage_fails "--sweep A is given twice; separate its values with commas"
+}
+
+@test "an HTML report on standard output is a usage error" {
+  heaptape compare -a glibc -a jemalloc -o - w.htw
+  usage_fails "-o -: standard output already has the results"
 }
 
 @test "one allocator is a usage error" {
@@ -250,6 +257,7 @@ assert failed["name"] == "crash.so" and failed["tunables"] == [] and "signal 6" 
   skip_under_sanitizer
   cat >uses.c <<'END'
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -273,6 +281,8 @@ int main(int argc, char **argv)
     if (!getenv("RECORDING"))
         for (long before = sleeps(); sleeps() < before + 3;)
             usleep(500);
+    if (argc > 1 && strcmp(argv[1], "killed") == 0 && strstr(getenv("LD_PRELOAD"), "loaded"))
+        kill(getpid(), SIGKILL);
     int status = argc > 1 && getenv("LD_PRELOAD") && strstr(getenv("LD_PRELOAD"), argv[1]) ? 3 : 0;
     return write(1, argv[0], 1) != 1 ? 4 : status;
 }
@@ -299,9 +309,21 @@ assert 1.3 < b["real"]["rss_ratio"] < 1.35 and a["real"]["rss_ratio"] == 1 and a
   has "$output" "2 runs each. Differences from glibc:"
   [[ "$output" == *"loaded.so "*"peak RSS +8."*" MiB, replayed +"*" MiB: predicted; process RSS +8."*" MiB, predicted +"*" MiB: predicted"* ]]
   heaptape compare -q --no-latency --real -r 1 -a glibc -a ./loaded.so uses.htw -- ./uses loaded
-  fails_with 1 "./uses ended with exit status 3 on loaded.so, with exit status 0 on glibc"
+  [ "$status" -eq 1 ]
+  [ "$stderr" = "heaptape: loaded.so: ./uses ended with exit status 3 on loaded.so, with exit status 0 on glibc" ]
+  has "$output" $'\nglibc ' "1 run each. Differences from glibc:"
+  [[ "$output" != *loaded.so* ]]
+  # Only the program that a signal killed has failed, although it ran first.
+  heaptape compare -q --no-latency --real -r 2 -a ./loaded.so -a glibc -a glibc,LABEL=b uses.htw -- ./uses killed
+  [ "$status" -eq 1 ]
+  [ "$stderr" = "heaptape: loaded.so: ./uses ended with signal 9 on loaded.so, with exit status 0 on glibc" ]
+  has "$output" $'\nglibc,LABEL=b ' "2 runs each. Differences from glibc:"
+  # The results of the replays are printed before the error.
   heaptape compare -q --no-latency --real -r 1 -a glibc -a ./loaded.so uses.htw -- ./missing
-  fails_with 1 "./missing: No such file or directory"
+  [ "$status" -eq 1 ]
+  [ "$stderr" = "heaptape: ./missing: No such file or directory" ]
+  has "$output" $'\nglibc ' $'\nloaded.so '
+  [[ "$output" != *"Differences from"* ]]
   heaptape compare -q -r 1 -a glibc -a ./loaded.so uses.htw -- ./uses
   usage_fails "unexpected operand './uses'; PROGRAM requires --real"
   "$HEAPTAPE_PROGRAMS/make_workload" w.htw churn 1 1000 >/dev/null

@@ -26,7 +26,7 @@ int advise_run_program(struct advise *a, char *const argv[], struct err *e)
             results[n++] = &a->session->results[r->result];
     }
     a->has_run_program = true;
-    int rc = n > 1 ? replay_real_run(results, n, ADVISE_MIN_ROUNDS, argv, e) : 0;
+    int rc = n > 1 ? replay_real_run(results, n, ADVISE_MIN_ROUNDS, argv, false, e) : 0;
     free(results);
     return rc;
 }
