@@ -18,8 +18,8 @@ char **replay_real_recorded(const struct replay_session *s);
 // Stores figures in each result's member `real`. Preloads the allocator with LD_PRELOAD, and sets
 // the allocator's tunables. The program's input and output are /dev/null. Returns 0, -ENOMEM, a
 // negative errno if the program could not be started, or -ECHILD if its exit status differs from
-// the first run's exit status. With `keep_going`, sets the result's `failure` instead, and continues
-// with the other results.
+// the first run's exit status. With `keep_going`, sets the result's `failure` instead, and
+// continues with the other results.
 int replay_real_run(struct replay_result *const *results, size_t n, uint64_t runs,
                     char *const argv[], bool keep_going, struct err *e);
 

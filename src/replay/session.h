@@ -136,8 +136,8 @@ int replay_session_read(struct replay_session *s, const char *name, struct workl
 bool replay_session_needs_input(const struct replay_session *s);
 
 // Runs each allocator, including the null allocator, once per round. Then makes the additional
-// runs. Returns 0, or a negative errno of replay_run(). With settings.keep_going, failed results are
-// moved behind the others; an error is returned only if all allocators fail.
+// runs. With settings.keep_going, moves failed results behind the others. Returns 0, or a negative
+// errno of replay_run(), with settings.keep_going only if all allocators fail.
 int replay_session_run(struct replay_session *s, struct err *e);
 
 // Moves results with a `failure` behind the others, as replay_session_run() does. Call after the

@@ -40,7 +40,8 @@ static void keep_choice(const struct trace_reader *r, uint32_t process, size_t n
         peak = peaks->items[0];
 }
 
-static const struct convert_watch watch = {.note = keep_note, .warn = keep_note, .chosen = keep_choice};
+static const struct convert_watch watch = {
+    .note = keep_note, .warn = keep_note, .chosen = keep_choice};
 
 // Adds `n` allocations of the process. If `freed` is not 0, also adds a free of this address.
 static void put_events(struct trace_writer *w, uint32_t process, unsigned n, uint64_t freed)
@@ -194,8 +195,7 @@ static void the_process_asked_for(void **state)
         convert(&(struct convert_settings){.pid = 100, .level = 1, .strict = true}, &s, &e), 0);
     assert_int_equal(s.events, 2);
     assert_int_equal(convert(&(struct convert_settings){.pid = 300, .level = 1}, &s, &e), -ENOENT);
-    assert_non_null(
-        strstr(e.text, "no events of process 300; it contains processes 100, 200"));
+    assert_non_null(strstr(e.text, "no events of process 300; it contains processes 100, 200"));
 }
 
 static void strict_fails_on_an_unknown_block(void **state)
