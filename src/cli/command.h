@@ -159,7 +159,7 @@ void die_on_error(int rc, int code, const struct err *e);
 // Prints "heaptape: TEXT" as one line on standard error, unless --quiet is given.
 void note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-// Like note(), but also with --quiet: for lost data, which a script must be able to see.
+// Like note(), but also with --quiet: for lost data, and for failures that do not end the command.
 void warning(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 // Flushes standard output. Dies if this or an earlier write to standard output failed.

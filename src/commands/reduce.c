@@ -144,6 +144,8 @@ static int run_reduce(const void *fields, char **argv)
     struct err e = {0};
     if (!o->keep.n && !o->command)
         return usage_error(&cmd_reduce, "--keep CONDITION or --keep-cmd COMMAND is required");
+    if (o->command && !o->command[strspn(o->command, " \t\n")])
+        return usage_error(&cmd_reduce, "--keep-cmd: the command is empty");
     if (o->keep.n > CONDITION_MAX)
         return usage_error(&cmd_reduce, "--keep can be given at most %d times", CONDITION_MAX);
     int code = parse_conditions(&j, o);

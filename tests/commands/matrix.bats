@@ -61,6 +61,10 @@ is_complete() {
   expect "status 1" [ "$status" -eq 1 ]
   has "$stderr" "job 2 failed: $PWD/a.htw on $PWD/late.so: "
   has "$output" "2 jobs done, 2 failed, 0 not run"
+  # A failure is an error, so --quiet does not hide it.
+  heaptape matrix -q -r 1 -w a.htw -a "$PWD/late.so" q
+  expect "status 1" [ "$status" -eq 1 ]
+  fails_with 1 "job 1 failed: $PWD/a.htw on $PWD/late.so: "
   cp "$HEAPTAPE_PROGRAMS/libtest-verify.so" late.so
   heaptape matrix m
   expect "status 1" [ "$status" -eq 1 ]

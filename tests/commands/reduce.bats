@@ -139,6 +139,8 @@ assert d["end_rss_bytes"] >= 512 << 10 and d["live_at_end_bytes"] > 64 << 10'
   make_workload churn 1 10
   heaptape reduce -o small.htw w.htw
   usage_fails "--keep CONDITION or --keep-cmd COMMAND is required"
+  heaptape reduce --keep-cmd " " w.htw
+  usage_fails "--keep-cmd: the command is empty"
   for bad in 'peak_rss' 'peak_rss >' '> 2' 'peak_rsss > 2' 'peak_rss > 2 3' '(peak_rss > 2' 'peak_rss > 2QiB' '1 > 2' 'malloc.p98 > 1' \
     'mallocc.p99 > 1' 'malloc. > 1' '. > 1' 'verified' '' 'peak_rss/(((((((((((((((((((((1))))))))))))))))))))) > 1'; do
     heaptape reduce --keep "$bad" -o small.htw w.htw
