@@ -41,10 +41,10 @@ static const struct option options[] = {
     {0},
 };
 
-// A trace contains all processes, so --pid cannot be combined with --trace.
+// A trace contains all processes and the timestamps of events. Their order is checked by 'convert'.
 static const struct command_mode modes[] = {
     {.option = "trace"},
-    {.accepts = "pid"},
+    {.accepts = "pid|strict|timestamps"},
 };
 
 static void print_result(const char *path, uint64_t bytes, const struct workload_summary *s)

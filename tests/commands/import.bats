@@ -180,6 +180,10 @@ JSON
   usage_fails "--pid all writes several files"
   heaptape import -F json --pid 5 --trace a.json
   usage_fails "--trace cannot be combined with --pid"
+  for option in --strict --no-timestamps; do
+    heaptape import -F json $option --trace a.json
+    usage_fails "--trace cannot be combined with $option"
+  done
 }
 
 @test "json: times starting at 0 are times" {
