@@ -1,5 +1,8 @@
 load ../helper
 
+# glibc fills each block of heaptape and of the programs that it starts.
+export MALLOC_PERTURB_=$((RANDOM % 255 + 1))
+
 # Recording of programs.
 record_setup() {
   skip_under_sanitizer

@@ -121,3 +121,25 @@ END
   # A busy machine prints the line late.
   [[ "$output" =~ ^'  long: 3 of 7, '[0-9]+$' s\nstatus 5\ntrap'$ ]]
 }
+
+# perturbed COMMAND...: prints MALLOC_PERTURB_ of a program that the script of the tests starts as
+# heaptape.
+perturbed() {
+  printf '#!/bin/sh\necho "${MALLOC_PERTURB_:-0}"\n' >real
+  chmod +x real
+  sed "s,^real=.*,real=$PWD/real," "$HEAPTAPE_PROGRAMS/heaptape" >script
+  bash script "$@"
+}
+
+@test "glibc fills the blocks of heaptape, but only on request those of the programs that it starts" {
+  for value in '' 0; do
+    [ "$(MALLOC_PERTURB_=$value perturbed stat a.ht)" -gt 0 ]
+    [ "$(MALLOC_PERTURB_=$value perturbed record true)" -eq 0 ]
+    [ "$(MALLOC_PERTURB_=$value perturbed replay a.htw)" -eq 0 ]
+  done
+  [ "$(MALLOC_PERTURB_=7 perturbed stat a.ht)" -eq 7 ]
+  [ "$(MALLOC_PERTURB_=7 perturbed record true)" -eq 7 ]
+  set_for() { jq -r ".[] | select(.name == \"$1\").env.MALLOC_PERTURB_" "$HEAPTAPE_BUILD/meson-info/intro-tests.json"; }
+  [ "$(set_for hostile_order)" = 0 ]
+  [ "$(set_for base_buf)" = null ]
+}

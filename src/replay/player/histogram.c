@@ -6,7 +6,8 @@ void histogram_merge(struct histogram *to, const struct histogram *from)
     to->sum += from->sum;
     if (from->max > to->max)
         to->max = from->max;
-    for (unsigned i = 0; i < HISTOGRAM_BUCKETS; i++)
+    // The buckets above the largest value are empty. Reading them would populate their pages.
+    for (unsigned i = 0; i <= histogram_bucket(from->max); i++)
         to->buckets[i] += from->buckets[i];
 }
 

@@ -31,6 +31,7 @@ _Static_assert(sizeof(struct worker) <= WORKER_BYTES, "a worker's head is a page
 // Latencies of several threads. Threads share histograms, because the histograms need 3 MB.
 struct shard {
     pthread_mutex_t lock;
+    bool used[RESULTS_HISTOGRAMS]; // reading an unused histogram would populate its memory
     struct histogram calls[RESULTS_HISTOGRAMS]; // as in struct results
 };
 
@@ -85,6 +86,12 @@ struct results_position *player_unthreaded_position(void)
     return &results_positions(player.results)[player.results->n_spans];
 }
 
+static void add_latency(struct shard *shard, unsigned i, uint64_t ticks)
+{
+    shard->used[i] = true;
+    histogram_add(&shard->calls[i], ticks);
+}
+
 void player_add_latencies(struct player_thread *t)
 {
     if (!t->n_latencies)
@@ -93,9 +100,9 @@ void player_add_latencies(struct player_thread *t)
     pthread_mutex_lock(&shard->lock);
     for (uint32_t i = 0; i < t->n_latencies; i++) {
         struct player_latency l = t->latencies[i];
-        histogram_add(&shard->calls[l.kind], l.ticks);
+        add_latency(shard, l.kind, l.ticks);
         if (l.size_class < RESULTS_SIZES)
-            histogram_add(&shard->calls[RESULTS_KINDS + l.size_class], l.ticks);
+            add_latency(shard, RESULTS_KINDS + l.size_class, l.ticks);
     }
     pthread_mutex_unlock(&shard->lock);
     t->n_latencies = 0;
@@ -105,8 +112,7 @@ void player_merge_latencies(void)
 {
     for (unsigned n = 0; shards && n < SHARDS && n < player.plan->n_threads; n++) {
         for (unsigned i = 0; i < RESULTS_HISTOGRAMS; i++) {
-            // Reading an unused histogram would populate its memory.
-            if ((i >= RESULTS_KINDS || player.plan->by_kind[i]) && shards[n].calls[i].count)
+            if (shards[n].used[i])
                 histogram_merge(&player.results->calls[i], &shards[n].calls[i]);
         }
     }
