@@ -1,6 +1,9 @@
 #include "replay/player/histogram.h"
 #include "unit.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 static struct histogram h;
 
 static int empty(void **state)
@@ -112,6 +115,28 @@ static void test_merge_is_as_if_added_to_one(void **state)
     assert_memory_equal(&a, &h, sizeof h);
 }
 
+// Reading the buckets above the largest value would populate their pages.
+static void test_merge_reads_up_to_the_largest_value(void **state)
+{
+    (void)state;
+    enum { VALUES = 300 };
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = page + sizeof h;
+    struct histogram *from =
+        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(from, MAP_FAILED);
+    for (uint64_t v = 1; v <= VALUES; v++)
+        histogram_add(from, v);
+    size_t used = offsetof(struct histogram, buckets[histogram_bucket(VALUES) + 1]);
+    used = (used + page - 1) / page * page;
+    assert_true(used < sizeof h);
+    assert_int_equal(mprotect((char *)from + used, bytes - used, PROT_NONE), 0);
+    histogram_merge(&h, from);
+    assert_int_equal(h.count, VALUES);
+    assert_int_equal(h.max, VALUES);
+    assert_memory_equal(h.buckets, from->buckets, used - offsetof(struct histogram, buckets));
+    munmap(from, bytes);
+}
+
 static void test_an_empty_histogram_is_0(void **state)
 {
     (void)state;
@@ -126,6 +151,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup(test_mean_up_to_a_limit_counts_the_others, empty),
     cmocka_unit_test_setup(test_outliers_are_ten_times_the_99th_percentile, empty),
     cmocka_unit_test_setup(test_merge_is_as_if_added_to_one, empty),
+    cmocka_unit_test_setup(test_merge_reads_up_to_the_largest_value, empty),
     cmocka_unit_test_setup(test_an_empty_histogram_is_0, empty),
 };
 
