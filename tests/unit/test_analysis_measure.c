@@ -98,6 +98,11 @@ static void test_p_values(void **state)
     // Here U is 1. Of the 252 choices of five ranks, 4 are at least as far from the mean.
     const double between[] = {5.5, 7, 8, 9, 10}, crossed[] = {1, 2, 3, 4, 6};
     assert_true(fabs(measure_p_value(crossed, 5, between, 5) - 4.0 / 252) < 1e-12);
+    // The values after a side's last value do not count.
+    const double low_and_more[] = {1, 2, 3, 4, 5, 99, 99}, high_and_more[] = {6, 7, 8, 9, 10, 0, 0};
+    assert_true(measure_p_value(low_and_more, 5, high_and_more, 5) ==
+                measure_p_value(low, 5, high, 5));
+    assert_true(measure_p_value(low_and_more, 4, high_and_more, 5) < 0.05);
     // The approximation for many values is close to the exact test.
     double a[21], b[21];
     for (int i = 0; i < 21; i++) {

@@ -33,7 +33,7 @@ static void set_moment(struct rss_history_moment *m, const struct rss *r, uint64
 
 static bool is_in(const struct trace_mapping *m, uint64_t address)
 {
-    return m->kind == TRACE_MEMORY_HEAP && address >= m->start && address < m->start + m->bytes;
+    return address >= m->start && address < m->start + m->bytes;
 }
 
 // Counts the resident pages of the brk area above its last block. If a forked process has grown its
