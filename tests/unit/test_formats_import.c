@@ -171,6 +171,36 @@ static void both_roads_make_the_same(void **unused)
     assert_int_equal(n_notes, 0);
 }
 
+// Imports two events with these times in ns, and returns the difference of their stamps.
+static uint64_t import_times(const char *first, const char *second)
+{
+    char text[300];
+    struct workload_summary s;
+    struct err e;
+    struct import_settings how = settings_for("json");
+    snprintf(text, sizeof text,
+             "{\"kind\":\"malloc\",\"time_ns\":%s,\"pid\":5,\"tid\":5,\"size\":32,"
+             "\"result\":\"0x1000\"}\n"
+             "{\"kind\":\"free\",\"time_ns\":%s,\"pid\":5,\"tid\":5,\"ptr\":\"0x1000\"}\n",
+             first, second);
+    assert_int_equal(one(text, &how, &s, &e), 0);
+    return s.last_stamp - s.first_stamp;
+}
+
+// An event that is not later than the previous event is 1 ns later.
+static void times_increase(void **unused)
+{
+    (void)unused;
+    assert_int_equal(import_times("7", "10"), 3);
+    assert_int_equal(import_times("0", "2"), 2);
+    assert_int_equal(import_times("7", "8"), 1);
+    assert_int_equal(import_times("7", "7"), 1);
+    assert_int_equal(import_times("7", "0"), 1);
+    // 2^62 - 1 is the latest time.
+    assert_int_equal(import_times("7", "4611686018427387903"), 4611686018427387896);
+    assert_int_equal(import_times("7", "4611686018427387904"), 1);
+}
+
 static void skipped_events_are_noted(void **unused)
 {
     (void)unused;
@@ -272,6 +302,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(each_process_gets_a_file),
     cmocka_unit_test(a_trace_has_all_processes),
     cmocka_unit_test(both_roads_make_the_same),
+    cmocka_unit_test(times_increase),
     cmocka_unit_test(skipped_events_are_noted),
     cmocka_unit_test(invalid_input_is_named),
 };

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -144,6 +145,86 @@ static void scripts(void **state)
     code_names_release(&c);
 }
 
+static void put_dump(int fd, const void *at, size_t n)
+{
+    assert_int_equal(write(fd, at, n), n);
+}
+
+// Writes a line table with two lines, of which `listed` are counted. The second line is at the
+// offset `second_at`.
+static void put_lines(int fd, uint64_t start, uint64_t listed, uint64_t second_at)
+{
+    const struct {
+        uint32_t kind, size;
+        uint64_t stamp, start, n;
+        uint64_t at_1;
+        uint32_t line_1, column_1;
+        char path_1[4];
+    } __attribute__((packed)) first = {2, 32 + 20 + 18, 0, start, listed, start, 7, 0, "a.c"};
+    const struct {
+        uint64_t at;
+        uint32_t line, column;
+        char path[2];
+    } __attribute__((packed)) second = {start + second_at, 0x80000000, 0, "\xff"};
+    put_dump(fd, &first, sizeof first);
+    put_dump(fd, &second, sizeof second);
+}
+
+static void put_load(int fd, uint64_t start)
+{
+    const struct {
+        uint32_t kind, size;
+        uint64_t stamp;
+        uint32_t pid, tid;
+        uint64_t address, start, bytes, index;
+        char name[5];
+    } __attribute__((packed)) load = {0, 61, 0, 1, 1, start, start, 16, 0, "draw"};
+    put_dump(fd, &load, sizeof load);
+}
+
+// A line table belongs to the next function if it has the start of that function.
+static void lines_of_a_dump(void **state)
+{
+    (void)state;
+    static const uint32_t header[10] = {0x4a695444, 1, 40};
+    const struct code_names_process p = {0};
+    struct code_names c;
+    code_names_init(&c);
+    c.dump.fd = memfd_create("dump", MFD_CLOEXEC);
+    assert_true(c.dump.fd >= 0);
+    put_dump(c.dump.fd, header, sizeof header);
+    put_load(c.dump.fd, 0x500);
+    put_lines(c.dump.fd, 0x1000, 2, 8);
+    put_load(c.dump.fd, 0x1000);
+    put_load(c.dump.fd, 0x1000); // the table applies to one function
+    put_lines(c.dump.fd, 0x2000, 2, 8);
+    put_load(c.dump.fd, 0x3000);
+    put_lines(c.dump.fd, 0x4000, 1, 8);
+    put_load(c.dump.fd, 0x4000);
+    put_lines(c.dump.fd, 0x5000, 2, 16); // the second line is not in the function
+    put_load(c.dump.fd, 0x5000);
+    code_names_read(&c, &p, true);
+    assert_int_equal(c.bad_lines, 0);
+    static const struct {
+        uint64_t start, bytes;
+        uint32_t line;
+        const char *path;
+    } want[] = {{0x500, 16, 0, ""},    {0x1000, 16, 0, ""},    {0x1000, 16, 7, "a.c"},
+                {0x1008, 8, 0, "a.c"}, {0x1000, 16, 0, ""},    {0x3000, 16, 0, ""},
+                {0x4000, 16, 0, ""},   {0x4000, 16, 7, "a.c"}, {0x5000, 16, 0, ""},
+                {0x5000, 16, 7, "a.c"}};
+    assert_int_equal(c.names.n_entries, sizeof want / sizeof *want);
+    for (size_t i = 0; i < c.names.n_entries; i++) {
+        const struct names_function *f = &c.names.functions[c.names.entries[i].first];
+        assert_int_equal(c.names.entries[i].start, want[i].start);
+        assert_int_equal(c.names.entries[i].bytes, want[i].bytes);
+        assert_int_equal(f->line, want[i].line);
+        assert_string_equal(names_text(&c.names, f->file), want[i].path);
+        assert_string_equal(names_text(&c.names, f->function), "draw");
+    }
+    code_names_release(&c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -152,6 +233,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(process_has_ended, write_map, remove_map),
         cmocka_unit_test_setup_teardown(invalid_lines, write_map, remove_map),
         cmocka_unit_test(scripts),
+        cmocka_unit_test(lines_of_a_dump),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

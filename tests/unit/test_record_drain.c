@@ -417,7 +417,16 @@ static void odd_files_are_left_alone(void **state)
     assert_int_equal(mkfifo(path, 0600), 0);
     snprintf(path, sizeof path, "%s/%0200d.spool", c.dir, 1);
     close(open(path, O_CREAT | O_RDWR, 0600));
+    // A program may still be writing this file.
+    snprintf(path, sizeof path, "%s/9-9.spool", c.dir);
+    int open_fd = open(path, O_CREAT | O_RDWR, 0600);
     assert_int_equal(drain_discover(&c, &e), 0);
+    assert_int_equal(c.n_unreadable, 1);
+    assert_int_equal(access(path, F_OK), 0);
+    close(open_fd);
+    c.pending_ns = 0; // do not wait for the next scan
+    assert_int_equal(drain_discover(&c, &e), 0);
+    assert_int_equal(c.n_unreadable, 2);
     pid_t child = fork();
     if (child == 0) {
         struct producer p;

@@ -4,6 +4,7 @@
 #include "unit.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <string.h>
 
 static void add(struct names *n, uint32_t module, uint64_t start, uint64_t bytes,
@@ -168,6 +169,33 @@ static void bad_payloads(void **state)
     static const uint8_t too_many[] = {0, 0, 2, 1, NAMES_FUNCTIONS + 1};
     struct names to = {0};
     assert_int_equal(names_get(too_many, sizeof too_many, &to, &process), -EBADMSG);
+    names_release(&to);
+    // The first value that is too large for each field.
+    static const struct {
+        uint8_t bytes[9], n;
+        bool good;
+    } limits[] = {
+        {{0xff, 0xff, 0xff, 0xff, 0x0f}, 5, true},              // process
+        {{0, 0xff, 0xff, 0xff, 0xff, 0x0f, 2, 1, 0}, 9, true},  // module
+        {{0, 0x80, 0x80, 0x80, 0x80, 0x10, 2, 1, 0}, 9, false}, // module
+        {{0, 0, 2, 1, NAMES_FUNCTIONS}, 5, false},              // the functions are missing
+        {{0, 0, 2, 1, 0}, 5, true},
+        {{0, 0, 2, 1}, 4, false},
+    };
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+        assert_int_equal(names_get(limits[i].bytes, limits[i].n, &to, &process),
+                         limits[i].good ? 0 : -EBADMSG);
+        names_release(&to);
+    }
+    // Lines are below 2^31.
+    static const uint8_t line_limit[] = {0, 0, 2, 1, 1, 1, 'f', 0, 0xff, 0xff, 0xff, 0xff, 0x07};
+    uint8_t line[sizeof line_limit];
+    memcpy(line, line_limit, sizeof line);
+    assert_int_equal(names_get(line, sizeof line, &to, &process), 0);
+    assert_int_equal(to.functions[0].line, INT32_MAX);
+    names_release(&to);
+    line[sizeof line - 1] = 0x08;
+    assert_int_equal(names_get(line, sizeof line, &to, &process), -EBADMSG);
     names_release(&to);
     // Process 2^32 has the same low 32 bits as process 0.
     static const uint8_t process_0[] = {0}, far_process[] = {0x80, 0x80, 0x80, 0x80, 0x10};

@@ -175,6 +175,19 @@ static const char *decode_changed(struct encode_payload *p, uint8_t *at, uint8_t
     return what;
 }
 
+// Like decode_changed, for a 32-bit field of the header that makes the payload invalid.
+static const char *decode_count(struct encode_payload *p, size_t at, uint32_t to)
+{
+    struct decode d = {.has_stamps = true};
+    const char *what = "";
+    uint32_t had = get_u32(p->bytes.data + at);
+    put_u32(p->bytes.data + at, to);
+    assert_int_equal(decode_frame(&d, p->bytes.data, p->bytes.size, &what), -EBADMSG);
+    put_u32(p->bytes.data + at, had);
+    decode_release(&d);
+    return what;
+}
+
 static void limits_and_dependencies(void **unused)
 {
     static const struct workload_dependency wait = {0, 0};
@@ -192,6 +205,21 @@ static void limits_and_dependencies(void **unused)
     uint8_t *head = p.bytes.data, *blocks = column_at(head, FORMAT_COLUMN_BLOCKS),
             *dependency = column_at(head, FORMAT_COLUMN_DEPENDENCY),
             *used = column_at(head, FORMAT_COLUMN_USED);
+    // Each block has at least one op.
+    assert_string_equal(decode_changed(&p, head + FORMAT_AT_OPS, 0), "invalid counts");
+    assert_string_equal(decode_changed(&p, head + FORMAT_AT_BLOCKS, 0), "invalid counts");
+    assert_string_equal(decode_changed(&p, head + FORMAT_AT_BLOCKS, 3), "invalid counts");
+    assert_string_equal(decode_changed(&p, head + FORMAT_AT_BLOCKS, head[FORMAT_AT_BLOCKS]), "");
+    // These counts exceed the limits by one, or are the limits but do not match the columns.
+    assert_string_equal(decode_count(&p, FORMAT_AT_OPS, FORMAT_MAX_OPS + 1), "invalid counts");
+    assert_string_not_equal(decode_count(&p, FORMAT_AT_OPS, FORMAT_MAX_OPS), "invalid counts");
+    uint32_t waits = FORMAT_AT_COLUMNS + 8 * FORMAT_COLUMN_DEPENDENCY;
+    assert_string_equal(decode_count(&p, waits, FORMAT_MAX_DEPENDENCIES + 1), "invalid counts");
+    assert_string_not_equal(decode_count(&p, waits, FORMAT_MAX_DEPENDENCIES), "invalid counts");
+    // The payload has space for this number of shapes.
+    uint32_t shapes = (uint32_t)(p.bytes.size - FORMAT_HEAD_BYTES) / FORMAT_SHAPE_BYTES;
+    assert_string_equal(decode_count(&p, FORMAT_AT_SHAPES, shapes + 1), "invalid counts");
+    assert_string_not_equal(decode_count(&p, FORMAT_AT_SHAPES, shapes), "invalid counts");
     // Two ops can use at most two new slots and four new threads.
     assert_string_equal(decode_changed(&p, head + FORMAT_AT_SLOT_LIMIT, 2), "");
     assert_string_equal(decode_changed(&p, head + FORMAT_AT_SLOT_LIMIT, 3), "invalid slot limit");
