@@ -285,6 +285,10 @@ END
   heaptape record -q --stacks --format dhat -o live.json -- ls
   [ "$status" -eq 0 ]
   jq -e '(.cmd | endswith("ls")) and ([.pps[].tb] | add) > 0 and (.ftbl | length) > 3' live.json
+  # The times, in µs, begin at the start of the process.
+  "$HEAPTAPE" record -q --stacks -o live.htw -- ls >/dev/null
+  "$HEAPTAPE" export -q -F dhat -o again.json live.htw
+  jq -e --argjson ns "$("$HEAPTAPE" stat --json live.htw | jq .duration_ns)" '0 < .te and .te * 1000 <= $ns' again.json
   timed_workload
   head -c $(($(stat -c %s t.htw) - 20)) t.htw >cut.htw
   for format in dhat perfetto; do
