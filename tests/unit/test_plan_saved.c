@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 static const struct plan_settings settings = {.memory_bytes = 64 << 20};
 static const struct plan_key key = {{1, 2}};
@@ -146,6 +147,50 @@ static void test_hostile_headers_are_refused(void **state)
     }
 }
 
+// Words of struct saved_trailer in replay/plan/saved.c.
+enum { WORDS_AT = 3, WORDS_HASH, TAIL_AT, TAIL_HASH, HASH, TRAILER_WORDS };
+
+// Saves a plan, adds `change` to a word of the trailer, and loads the plan. The checksums match.
+static void refuse_trailer(unsigned word, int64_t change, const char *why)
+{
+    struct plan *p = new_plan(), *q;
+    struct output file;
+    struct err e = {0};
+    assert_int_equal(output_open_unnamed(&file, &e), 0);
+    assert_int_equal(plan_save(p, &key, &file, &e), 0);
+    uint64_t bytes = file.offset;
+    uint8_t *saved = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.fd, 0);
+    assert_true(saved != MAP_FAILED);
+    uint64_t *trailer = (uint64_t *)(void *)(saved + bytes) - TRAILER_WORDS,
+             end = bytes - TRAILER_WORDS * sizeof *trailer;
+    // At a negative `change`, the word is this far before the trailer.
+    trailer[word] = change < 0 ? end - (uint64_t)-change : trailer[word] + (uint64_t)change;
+    if (trailer[TAIL_AT] <= end)
+        trailer[TAIL_HASH] = XXH3_64bits(saved + trailer[TAIL_AT], end - trailer[TAIL_AT]);
+    trailer[HASH] = XXH3_64bits(trailer, HASH * sizeof *trailer);
+    int fd = dup(file.fd);
+    output_close(&file, false, NULL);
+    assert_int_equal(plan_load(&q, "test.htw", &settings, &key, fd, &e), -EBADMSG);
+    if (!strstr(e.text, why))
+        fail_msg("word %u changed by %lld: %s", word, (long long)change, e.text);
+    close(fd);
+    munmap(saved, bytes);
+    plan_free(p);
+}
+
+static void test_hostile_trailers_are_refused(void **state)
+{
+    (void)state;
+    refuse_trailer(0, 1, "no trailer");
+    refuse_trailer(1, 1, "of another workload");
+    refuse_trailer(WORDS_AT, 8, "wrong sizes");       // not a whole page
+    refuse_trailer(WORDS_AT, 1 << 30, "wrong sizes"); // behind the tail
+    refuse_trailer(TAIL_AT, 1 << 30, "wrong sizes");  // behind the trailer
+    refuse_trailer(TAIL_AT, -8, "wrong sizes");       // too short for struct saved_tail
+    refuse_trailer(TAIL_AT, -1, "wrong sizes");
+    refuse_trailer(WORDS_HASH, 1, "checksum mismatch");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -153,6 +198,7 @@ int main(void)
         cmocka_unit_test(test_another_key_is_refused),
         cmocka_unit_test(test_hostile_words_are_refused),
         cmocka_unit_test(test_hostile_headers_are_refused),
+        cmocka_unit_test(test_hostile_trailers_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
