@@ -28,11 +28,9 @@ int big_blocks_op(struct big_blocks *b, uint32_t thread, const struct workload_o
     uint64_t number = b->next[thread]++, size = event_requested(op->kind, op->size, op->count);
     if (size < HT_BIG_BYTES || !holds_block(op))
         return 0;
-    if (HT_GROW(&b->items, &b->capacity, b->n + 1) < 0)
-        return -ENOMEM;
     uint8_t kind = op->kind == HT_PREEXISTING ? (uint8_t)op->value : op->kind;
-    b->items[b->n++] = (struct big_block){number, size, thread, by_site_of(op), kind == HT_CALLOC};
-    return 0;
+    return HT_APPEND(&b->items, &b->n, &b->capacity,
+                     (struct big_block){number, size, thread, by_site_of(op), kind == HT_CALLOC});
 }
 
 // Returns the unused bytes of a block. Counts only whole pages, because adjacent blocks may have

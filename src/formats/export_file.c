@@ -154,12 +154,9 @@ static int put_addressed(void *context, const struct addressed_call *a)
     if (p->job->failed || p->job->process != ALL_PROCESSES ||
         export_outputs_are_many(p->job->settings))
         return p->job->failed ? p->job->failed : put_call(p->job, p->number, &c);
-    if (HT_GROW(&p->calls_due, &p->capacity, p->n + 1) < 0)
-        return -ENOMEM;
     c.ev.text = NULL; // formats that store addresses do not store text
     c.ev.text_bytes = 0;
-    p->calls_due[p->n++] = c;
-    return 0;
+    return HT_APPEND(&p->calls_due, &p->n, &p->capacity, c);
 }
 
 // Returns the process with the earliest due call, or NULL.

@@ -296,9 +296,8 @@ static void read_symbols(struct debug_info *d)
         r.rank = rank_of(&symbol);
         if (r.low >= r.high)
             continue;
-        if (HT_GROW(&to->list, &to->capacity, to->n + 1) < 0)
+        if (HT_APPEND(&to->list, &to->n, &to->capacity, r) < 0)
             break;
-        to->list[to->n++] = r;
     }
     sort_ranges(&d->sized);
     sort_ranges(&d->labels);

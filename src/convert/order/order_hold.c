@@ -36,12 +36,12 @@ int order_hold(struct order *o, struct merge_stream *s, enum order_hold why, uin
         merge_put_back(&o->merge, s);
         return ORDER_HELD;
     }
-    if (HT_GROW(&o->held, &o->held_capacity, o->n_held + 1) < 0)
-        return -ENOMEM;
     uint64_t deadline = why == ORDER_HOLD_THREAD ? UINT64_MAX : stamp + hold_limit(o, why);
     struct order_thread *t = s->user;
-    o->held[o->n_held++] =
-        (struct order_held){s, t, why, address, deadline < stamp ? UINT64_MAX - 1 : deadline};
+    const struct order_held held = {s, t, why, address,
+                                    deadline < stamp ? UINT64_MAX - 1 : deadline};
+    if (HT_APPEND(&o->held, &o->n_held, &o->held_capacity, held) < 0)
+        return -ENOMEM;
     if (why != ORDER_HOLD_THREAD)
         t->held++;
     s->held = true;

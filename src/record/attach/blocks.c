@@ -105,10 +105,7 @@ static bool read_head(struct heap_walk *w, uint64_t at, uint64_t end, uint64_t h
 
 static int add_block(struct heap_walk *w, uint64_t address, uint64_t size)
 {
-    if (HT_GROW(&w->to->all, &w->to->capacity, w->to->n + 1) < 0)
-        return -ENOMEM;
-    w->to->all[w->to->n++] = (struct spool_block){address, size};
-    return 0;
+    return HT_APPEND(&w->to->all, &w->to->n, &w->to->capacity, (struct spool_block){address, size});
 }
 
 // Returns true at the end of a heap that is followed by another heap. Such a heap ends with the
@@ -174,9 +171,9 @@ static int walk_heaps(struct heap_walk *w, uint64_t arena, const struct arena *a
             return set_unexpected(w, "the first heap of an arena", at);
         start = h.prev ? start : (arena + sizeof *a + 15) & ~15ull;
         total += h.size;
-        if (HT_GROW(&w->heaps, &w->heaps_capacity, w->n_heaps + 1) < 0)
+        if (HT_APPEND(&w->heaps, &w->n_heaps, &w->heaps_capacity,
+                      (struct spool_block){at, h.size}) < 0)
             return -ENOMEM;
-        w->heaps[w->n_heaps++] = (struct spool_block){at, h.size};
         w->window_bytes = 0;
         int rc = walk_chunks(w, start, at + h.size, top, ARENA_NON_MAIN);
         if (rc < 0)
@@ -188,10 +185,7 @@ static int walk_heaps(struct heap_walk *w, uint64_t arena, const struct arena *a
 
 static int add_free(struct heap_walk *w, uint64_t block)
 {
-    if (HT_GROW(&w->free, &w->free_capacity, w->n_free + 1) < 0)
-        return -ENOMEM;
-    w->free[w->n_free++] = block;
-    return 0;
+    return HT_APPEND(&w->free, &w->n_free, &w->free_capacity, block);
 }
 
 static int add_fastbins(struct heap_walk *w, const struct arena *a)

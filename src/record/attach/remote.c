@@ -246,9 +246,8 @@ static int list_objects(const struct remote *r, struct remote *to, bool *whole)
         struct remote_object o;
         *whole = *whole && (uintptr_t)m.l_prev == previous;
         if (find_tables(r, at, &m, &o)) {
-            if (HT_GROW(&to->objects, &to->capacity, to->n_objects + 1) < 0)
+            if (HT_APPEND(&to->objects, &to->n_objects, &to->capacity, o) < 0)
                 return -ENOMEM;
-            to->objects[to->n_objects++] = o;
         }
         previous = at;
         at = (uintptr_t)m.l_next;

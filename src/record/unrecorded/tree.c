@@ -422,8 +422,7 @@ void tree_spool(struct tree *t, const struct drain_spool *s)
                         (!t->is_attached && spool.stamp < t->started.ticks >> CODEC_STAMP_SHIFT);
     pthread_mutex_lock(&t->mutex);
     spool.settled = t->settled;
-    if (HT_GROW(&t->spools, &t->spools_capacity, t->n_spools + 1) == 0)
-        t->spools[t->n_spools++] = spool;
+    (void)HT_APPEND(&t->spools, &t->n_spools, &t->spools_capacity, spool);
     pthread_mutex_unlock(&t->mutex);
 }
 

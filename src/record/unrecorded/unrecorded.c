@@ -139,10 +139,9 @@ static void examine_process(struct unrecorded *u, pid_t pid, pid_t program)
         const struct unrecorded_process *of = find_process(u, parent, 0);
         found.is_member = pid == program || (u->outer_pid && parent == u->outer_pid) ||
                           (of && of->is_member) || lifetime_has_session(pid, u->how.dir);
-        if (HT_GROW(&u->items, &u->capacity, u->n + 1) < 0)
+        if (HT_APPEND(&u->items, &u->n, &u->capacity, found) < 0)
             return;
-        p = &u->items[u->n++];
-        *p = found;
+        p = &u->items[u->n - 1];
     }
     p->last_search = u->searches;
     if (!p->is_member)

@@ -37,13 +37,11 @@ static int add_item(struct document *d, const char *name, int side, const struct
                     const struct json_value *result)
 {
     char *copy = strdup(name);
-    if (!copy || HT_GROW(&d->items, &d->items_capacity, d->n_items + 1) < 0) {
-        free(copy);
-        return -ENOMEM;
-    }
-    d->items[d->n_items++] =
-        (struct document_item){.name = copy, .side = side, .file = file, .result = result};
-    return 0;
+    const struct document_item item = {.name = copy, .side = side, .file = file, .result = result};
+    if (copy && HT_APPEND(&d->items, &d->n_items, &d->items_capacity, item) == 0)
+        return 0;
+    free(copy);
+    return -ENOMEM;
 }
 
 static int add_workload(struct document *d, const char *name, int side,
@@ -120,13 +118,11 @@ int document_add(struct document *d, const char *name, int side, const char *tex
 {
     struct json_value *file;
     int rc = json_value_parse(&file, name, text, n, e) ?: document_check_version(file, name, e);
-    if (rc == 0 && HT_GROW(&d->files, &d->files_capacity, d->n_files + 1) < 0)
-        rc = -ENOMEM;
+    rc = rc ?: HT_APPEND(&d->files, &d->n_files, &d->files_capacity, file);
     if (rc < 0) {
         json_value_free(file);
         return rc == -ENOMEM ? err_no_memory(e, name) : rc;
     }
-    d->files[d->n_files++] = file;
     rc = add_file(d, name, side, file, e);
     return rc == -ENOMEM ? err_no_memory(e, name) : rc;
 }
