@@ -628,7 +628,7 @@ void symbols_complete(struct symbols *s, const struct workload_frame *f, size_t 
                       struct symbol *to)
 {
     struct module *m = f->module ? &s->modules[f->module - 1] : NULL;
-    if (!m || to->result != SYMBOLS_RESULT_UNKNOWN || to->code_bytes)
+    if (!m)
         return;
     if (!m->opened)
         open_module(m, &s->sites->modules[f->module - 1]);
