@@ -150,32 +150,62 @@ static void test_hostile_headers_are_refused(void **state)
 // Words of struct saved_trailer in replay/plan/saved.c.
 enum { WORDS_AT = 3, WORDS_HASH, TAIL_AT, TAIL_HASH, HASH, TRAILER_WORDS };
 
-// Saves a plan, adds `change` to a word of the trailer, and loads the plan. The checksums match.
-static void refuse_trailer(unsigned word, int64_t change, const char *why)
+// The bytes of a saved plan.
+struct saved {
+    struct plan *plan;
+    uint8_t *bytes;
+    uint64_t n, end; // size of the file, and offset of its trailer
+    uint64_t *trailer;
+    int fd;
+};
+
+static struct saved save(void)
 {
-    struct plan *p = new_plan(), *q;
+    struct saved s = {.plan = new_plan()};
     struct output file;
     struct err e = {0};
     assert_int_equal(output_open_unnamed(&file, &e), 0);
-    assert_int_equal(plan_save(p, &key, &file, &e), 0);
-    uint64_t bytes = file.offset;
-    uint8_t *saved = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.fd, 0);
-    assert_true(saved != MAP_FAILED);
-    uint64_t *trailer = (uint64_t *)(void *)(saved + bytes) - TRAILER_WORDS,
-             end = bytes - TRAILER_WORDS * sizeof *trailer;
-    // At a negative `change`, the word is this far before the trailer.
-    trailer[word] = change < 0 ? end - (uint64_t)-change : trailer[word] + (uint64_t)change;
-    if (trailer[TAIL_AT] <= end)
-        trailer[TAIL_HASH] = XXH3_64bits(saved + trailer[TAIL_AT], end - trailer[TAIL_AT]);
-    trailer[HASH] = XXH3_64bits(trailer, HASH * sizeof *trailer);
-    int fd = dup(file.fd);
+    assert_int_equal(plan_save(s.plan, &key, &file, &e), 0);
+    s.n = file.offset;
+    s.bytes = mmap(NULL, s.n, PROT_READ | PROT_WRITE, MAP_SHARED, file.fd, 0);
+    assert_true(s.bytes != MAP_FAILED);
+    s.trailer = (uint64_t *)(void *)(s.bytes + s.n) - TRAILER_WORDS;
+    s.end = s.n - TRAILER_WORDS * sizeof *s.trailer;
+    s.fd = dup(file.fd);
     output_close(&file, false, NULL);
-    assert_int_equal(plan_load(&q, "test.htw", &settings, &key, fd, &e), -EBADMSG);
+    return s;
+}
+
+// Corrects the checksums of the words, the tail and the trailer, and loads the plan.
+static int load(struct saved *s, bool hash_words, struct err *e)
+{
+    struct plan *q;
+    uint64_t *t = s->trailer;
+    if (hash_words)
+        t[WORDS_HASH] = XXH3_64bits(s->bytes + t[WORDS_AT], t[TAIL_AT] - t[WORDS_AT]);
+    if (t[TAIL_AT] <= s->end)
+        t[TAIL_HASH] = XXH3_64bits(s->bytes + t[TAIL_AT], s->end - t[TAIL_AT]);
+    t[HASH] = XXH3_64bits(t, HASH * sizeof *t);
+    int rc = plan_load(&q, "test.htw", &settings, &key, s->fd, e);
+    if (rc == 0)
+        plan_free(q); // closes the file
+    else
+        close(s->fd);
+    munmap(s->bytes, s->n);
+    plan_free(s->plan);
+    return rc;
+}
+
+// Adds `change` to a word of the trailer. If `change` is negative, instead sets the word to an
+// offset this far before the trailer.
+static void refuse_trailer(unsigned word, int64_t change, const char *why)
+{
+    struct saved s = save();
+    struct err e = {0};
+    s.trailer[word] = (change < 0 ? s.end : s.trailer[word]) + (uint64_t)change;
+    assert_int_equal(load(&s, false, &e), -EBADMSG);
     if (!strstr(e.text, why))
         fail_msg("word %u changed by %lld: %s", word, (long long)change, e.text);
-    close(fd);
-    munmap(saved, bytes);
-    plan_free(p);
 }
 
 static void test_hostile_trailers_are_refused(void **state)
@@ -191,6 +221,51 @@ static void test_hostile_trailers_are_refused(void **state)
     refuse_trailer(WORDS_HASH, 1, "checksum mismatch");
 }
 
+// Changes the facts and the header. Returns true if the plan is loaded.
+#define LOADS(facts_member, header_member, value)                                                  \
+    loads(offsetof(struct plan_facts, facts_member), offsetof(struct plan_header, header_member),  \
+          (value))
+
+static bool loads(size_t in_facts, size_t in_header, uint64_t value)
+{
+    struct saved s = save();
+    struct err e = {0};
+    memcpy(s.bytes + s.trailer[TAIL_AT] + in_facts, &value, sizeof value);
+    if (in_header > 0) // `magic`, at 0, is not changed
+        memcpy(s.bytes + s.trailer[WORDS_AT] + in_header, &value, sizeof value);
+    int rc = load(&s, true, &e);
+    assert_true(rc == 0 || rc == -EBADMSG);
+    return rc == 0;
+}
+
+static void test_hostile_facts_are_refused(void **state)
+{
+    (void)state;
+    assert_true(LOADS(events, magic, 1));
+    assert_false(LOADS(events, magic, 0));
+    assert_true(LOADS(samples, samples, 2 * PLAN_SAMPLES_WANTED));
+    assert_false(LOADS(samples, samples, 2 * PLAN_SAMPLES_WANTED + 1));
+    assert_false(LOADS(samples, magic, 1));
+    assert_true(LOADS(stats_samples, magic, PLAN_MAX_STATS));
+    assert_false(LOADS(stats_samples, magic, PLAN_MAX_STATS + 1));
+    assert_true(LOADS(slot_table_entries, slot_table_entries, settings.memory_bytes / 8));
+    assert_false(LOADS(slot_table_entries, slot_table_entries, settings.memory_bytes / 8 + 1));
+    assert_false(LOADS(slot_table_entries, magic, settings.memory_bytes / 8));
+    // The plan is not streamed.
+    assert_false(LOADS(streamed, magic, 1));
+    assert_false(LOADS(one_thread, magic, 1));
+    assert_false(LOADS(window_bytes, magic, 8));
+    assert_false(LOADS(window_bytes, window_words, 1));
+    assert_false(LOADS(streaming_bytes, streaming_bytes, 1));
+    // These members are only in the header; `calls` may have any value.
+    assert_true(LOADS(calls, waits_for_exits, 1));
+    assert_false(LOADS(calls, waits_for_exits, 2));
+    assert_true(LOADS(calls, max_block_bytes, PTRDIFF_MAX));
+    assert_false(LOADS(calls, max_block_bytes, PTRDIFF_MAX + 1ull));
+    assert_true(LOADS(calls, n_caches, PLAN_MAX_THREADS));
+    assert_false(LOADS(calls, n_caches, PLAN_MAX_THREADS + 1));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -199,6 +274,7 @@ int main(void)
         cmocka_unit_test(test_hostile_words_are_refused),
         cmocka_unit_test(test_hostile_headers_are_refused),
         cmocka_unit_test(test_hostile_trailers_are_refused),
+        cmocka_unit_test(test_hostile_facts_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
