@@ -238,6 +238,105 @@ static int convert_to(const char *pattern, struct err *e)
     return rc;
 }
 
+static uint64_t streamed_words; // words of the process's stream so far
+
+// Adds `n` allocations of `size` bytes, or as many frees if `size` is 0, of blocks from number
+// `first` on.
+static void put_many(struct trace_writer *w, uint32_t process, uint64_t first, uint64_t n,
+                     uint64_t size)
+{
+    enum { CALLS = 5000, CALL_WORDS = 4 };
+    static uint64_t words[CALLS * CALL_WORDS];
+    struct err e = {0};
+    for (uint64_t i = 0; i < n;) {
+        struct trace_segment s = {
+            .process = process, .tid = 1, .first_word = streamed_words, .words = words};
+        for (unsigned k = 0; k < CALLS && i < n; k++, i++) {
+            uint64_t address = 0x10000 + 0x1000 * (first + i);
+            const struct event ev =
+                size
+                    ? (struct event){.kind = HT_MALLOC, .stamp = 1, .size = size, .result = address}
+                    : (struct event){.kind = HT_FREE, .stamp = 1, .ptr = address};
+            s.n_words += (uint32_t)codec_put_long(words + s.n_words, &ev);
+        }
+        streamed_words += s.n_words;
+        assert_int_equal(trace_write_batch(w, 2, &s, 1, &e), 0);
+    }
+}
+
+enum { MANY = 1 << 18 }; // blocks that peaks_count tracks exactly
+
+// Counts the peaks of two processes with `n` blocks of 8 bytes each. With `ends`, the first process
+// ends before the second starts; otherwise, the first process has no blocks. The second process
+// then allocates 1,000 blocks of 1,000 bytes, and frees half of its blocks of 8 bytes.
+static void count_peaks(struct peaks *p, uint64_t n, bool ends)
+{
+    struct output out;
+    struct trace_writer w;
+    struct trace_file t;
+    struct input in;
+    struct err e = {0};
+    assert_int_equal(output_open(&out, trace, OUTPUT_FORCE, &e), 0);
+    trace_writer_init(&w, &out, FRAME_CODEC_NONE, 0);
+    assert_int_equal(trace_write_session(&w, &(struct trace_session){.clock_hz = 1000000000}, &e),
+                     0);
+    for (uint32_t i = 0; i < 2; i++) {
+        struct trace_process of = {.number = i, .pid = 100 + i};
+        assert_int_equal(trace_write_process(&w, &of, &e), 0);
+        streamed_words = 0;
+        if (i || ends)
+            put_many(&w, i, 0, n, 8);
+        of.ended = 1;
+        if (i == 0)
+            assert_int_equal(trace_write_process_end(&w, &of, &e), 0);
+    }
+    put_many(&w, 1, n, 1000, 1000);
+    put_many(&w, 1, 0, n / 2, 0);
+    assert_int_equal(trace_write_end(&w, 3, 0, &e), 0);
+    trace_writer_release(&w);
+    assert_int_equal(output_close(&out, true, &e), 0);
+    assert_int_equal(input_open(&in, trace, &e), 0);
+    assert_int_equal(trace_file_adopt(&t, &in, false, &e), 0);
+    assert_int_equal(peaks_count(p, &t, 0, NULL, &e), 0);
+    trace_file_close(&t);
+}
+
+// 3 % are more than 10 standard deviations of the estimate.
+static void is_near(uint64_t value, uint64_t want)
+{
+    assert_in_range(value, want - want * 3 / 100, want + want * 3 / 100);
+}
+
+static void peaks_of_many_blocks(void **state)
+{
+    struct peaks p;
+    (void)state;
+    count_peaks(&p, MANY - 1000, false);
+    assert_false(p.estimated);
+    assert_int_equal(p.n, 1);
+    assert_int_equal(p.items[0].peak_bytes, 8 * (MANY - 1000) + 1000000);
+    assert_int_equal(p.items[0].end_bytes, 4 * (MANY - 1000) + 1000000);
+    assert_int_equal(p.items[0].end_blocks, MANY / 2 - 500 + 1000);
+    peaks_release(&p);
+    for (uint64_t n = MANY; n <= 2 * MANY; n += MANY) {
+        count_peaks(&p, n, false);
+        assert_true(p.estimated);
+        assert_int_equal(p.items[0].events, n + 1000 + n / 2);
+        is_near(p.items[0].peak_bytes, 8 * n + 1000000);
+        is_near(p.items[0].end_bytes, 4 * n + 1000000);
+        is_near(p.items[0].end_blocks, n / 2 + 1000);
+        peaks_release(&p);
+    }
+    // The blocks of a process that has ended are not tracked.
+    uint64_t n = MANY / 2 + 10000;
+    count_peaks(&p, n, true);
+    assert_false(p.estimated);
+    assert_int_equal(p.n, 2);
+    for (size_t i = 0; i < 2; i++)
+        assert_int_equal(p.items[i].peak_bytes, 8 * n + (p.items[i].pid == 101 ? 1000000 : 0));
+    peaks_release(&p);
+}
+
 static void remove_files(const char *const *names)
 {
     char path[160];
@@ -309,6 +408,7 @@ static int remove_folder(void **state)
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(the_process_with_the_highest_peak),
     cmocka_unit_test(processes_with_unequal_counts),
+    cmocka_unit_test(peaks_of_many_blocks),
     cmocka_unit_test(the_process_asked_for),
     cmocka_unit_test(strict_fails_on_an_unknown_block),
     cmocka_unit_test(a_cut_off_trace_is_noted),
