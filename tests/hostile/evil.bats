@@ -60,6 +60,7 @@ each() {
   skip_under_sanitizer
   records sh -c 'kill -STOP $PPID; evil trunc 0 1; kill -CONT $PPID; churn 10'
   has "$stderr" "heaptape: 1 spool could not be read: a program truncated or overwrote it before the recorder read it"
+  [ "$("$HEAPTAPE" stat --json --brief t.ht | jq -c '.balance | [.unreadable_spools, .lost_at_least]')" = '[1,1]' ]
   # Without a truncation, there is no such message.
   records sh -c 'churn 10; forkloop 20'
   expect "no such message" [ "${stderr#*could not be read}" = "$stderr" ]

@@ -187,6 +187,10 @@ static void simulate(struct sim *s, uint64_t seed, unsigned late, bool lossy)
             batch(s);
     }
     batch(s);
+    for (uint32_t i = 0; i < s->n_written; i++) {
+        const struct trace_process end = {.number = i, .ended = 1, .end_stamp = s->stamp};
+        assert_int_equal(trace_write_process_end(&s->writer, &end, &e), 0);
+    }
     assert_int_equal(trace_write_end(&s->writer, s->stamp, 0, &e), 0);
     trace_writer_release(&s->writer);
 }
@@ -309,6 +313,33 @@ static size_t check_dump(const struct seen *whole, const struct seen *part, cons
     return n_listed;
 }
 
+// Checks that only processes that began before the dump are marked as partly recorded.
+// Returns the number of processes that began in the dump.
+static size_t check_parts(const char *path, uint64_t end_stamp)
+{
+    struct trace_reader r;
+    struct trace_item item;
+    struct input in;
+    struct err e = {0};
+    size_t began = 0, parts = 0;
+    assert_int_equal(input_open(&in, path, &e), 0);
+    assert_int_equal(trace_reader_open(&r, &in, &e), 0);
+    while (trace_next(&r, &item, &e) > 0) {
+        const struct trace_process *p = item.process;
+        if (item.type != TRACE_PROCESS_END)
+            continue;
+        assert_int_equal(p->end_stamp, end_stamp);
+        assert_true(!p->recorded_to ||
+                    (p->recorded_from > p->start_stamp && p->recorded_to == end_stamp));
+        parts += p->recorded_to > 0;
+        began += !p->recorded_to;
+    }
+    trace_reader_close(&r);
+    input_close(&in);
+    assert_true(parts > 0 || began == PROCESSES);
+    return began;
+}
+
 static uint64_t fork_stamps[PROCESSES];
 
 static void read_forks(const char *path)
@@ -334,7 +365,7 @@ static void test_dumps(void **state)
         static struct sim s;
         struct seen whole, part;
         char path[64], dumped[] = "/tmp/heaptape-dump-XXXXXX";
-        size_t with_blocks = 0;
+        size_t with_blocks = 0, began = 0;
         close(mkstemp(dumped));
         simulate(&s, seed, 0, false);
         snprintf(path, sizeof path, "/proc/self/fd/%d", s.out.fd);
@@ -344,9 +375,10 @@ static void test_dumps(void **state)
             dump(&s, dumped, bytes);
             walk_file(dumped, &part);
             with_blocks += check_dump(&whole, &part, fork_stamps) > 0;
+            began += check_parts(dumped, s.stamp);
             seen_release(&part);
         }
-        assert_true(with_blocks > 5);
+        assert_true(with_blocks > 5 && began > 2);
         unlink(dumped);
         seen_release(&whole);
         output_close(&s.out, true, NULL);

@@ -1193,6 +1193,10 @@ static void test_no_facts(void **unused)
     assert_false(v.act);
     assert_non_null(
         strstr(v.text, "Growth cannot be judged: there are no events with timestamps."));
+    // No growth has a limit, because a limit of 0 would be a fact.
+    assert_true(isnan(f.live.limit_bytes) && isnan(f.rss.limit_bytes) && isnan(f.heap.limit_bytes));
+    for (unsigned i = 0; i < VERDICT_OWNERS; i++)
+        assert_true(isnan(f.of[i].limit_bytes));
 }
 
 static void test_unknown_blocks_remedies(void **unused)
