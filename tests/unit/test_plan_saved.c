@@ -25,12 +25,15 @@ static struct plan *new_plan(void)
     return p;
 }
 
-// Saves the plan and loads it again.
-static int reload(const struct plan *p, const struct plan_key *k, struct plan **out)
+// Saves the plan after `before` other bytes, and loads the plan.
+static int reload_after(size_t before, const struct plan *p, const struct plan_key *k,
+                        struct plan **out)
 {
+    static const char bytes[PLAN_FILE_STEP + 1];
     struct output file;
     struct err e = {0};
     assert_int_equal(output_open_unnamed(&file, &e), 0);
+    assert_int_equal(output_write(&file, bytes, before, &e), 0);
     assert_int_equal(plan_save(p, &key, &file, &e), 0);
     int fd = dup(file.fd);
     output_close(&file, false, NULL);
@@ -38,6 +41,11 @@ static int reload(const struct plan *p, const struct plan_key *k, struct plan **
     if (rc < 0)
         close(fd);
     return rc;
+}
+
+static int reload(const struct plan *p, const struct plan_key *k, struct plan **out)
+{
+    return reload_after(0, p, k, out);
 }
 
 static uint64_t *map(const struct plan *p)
@@ -61,6 +69,22 @@ static void test_a_loaded_plan_is_the_saved_one(void **state)
         assert_int_equal(plan_op_at(p, 0, at), plan_op_at(q, 0, at));
     plan_free(p);
     plan_free(q);
+}
+
+// The windows of a streamed plan precede the plan. The plan begins at a
+// multiple of PLAN_FILE_STEP.
+static void test_a_plan_behind_other_bytes(void **state)
+{
+    (void)state;
+    static const size_t before[] = {1, PLAN_FILE_STEP, PLAN_FILE_STEP + 1},
+                        at[] = {PLAN_FILE_STEP, PLAN_FILE_STEP, 2 * PLAN_FILE_STEP};
+    for (size_t i = 0; i < sizeof at / sizeof *at; i++) {
+        struct plan *p = new_plan(), *q;
+        assert_int_equal(reload_after(before[i], p, &key, &q), 0);
+        assert_int_equal(plan_facts(q)->file_at, at[i]);
+        plan_free(p);
+        plan_free(q);
+    }
 }
 
 static void test_another_key_is_refused(void **state)
@@ -270,6 +294,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_loaded_plan_is_the_saved_one),
+        cmocka_unit_test(test_a_plan_behind_other_bytes),
         cmocka_unit_test(test_another_key_is_refused),
         cmocka_unit_test(test_hostile_words_are_refused),
         cmocka_unit_test(test_hostile_headers_are_refused),
