@@ -136,8 +136,11 @@ static void free_memory_in_regions(void **state)
         {MAPPED + 40 * PAGE, 1000}, {MAPPED + PAGE, 500}, {MAPPED + 3 * PAGE, 700}};
     add_mapping(&pages, TRACE_MEMORY_ANONYMOUS, MAPPED,
                 (const struct trace_page_run[]){{0, 4}, {20, 5}, {40, 1}}, 3);
+    pages.names[pages.n_names++] = (struct trace_pages_name){TRACE_MEMORY_FILE, PAGE, "/lib/x"};
     write_trace(blocks, 3, &pages);
     read_history(&h);
+    assert_int_equal(h.n_first_names, 1);
+    assert_string_equal(h.first_names[0].name, "/lib/x");
     assert_int_equal(h.n, 1);
     assert_int_equal(h.moments[0].rss_bytes, 10 * PAGE);
     assert_int_equal(h.moments[0].never_held_bytes, 7 * PAGE);
