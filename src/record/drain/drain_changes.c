@@ -130,7 +130,8 @@ static int pass_runs(struct drain_spool *s, struct drain_stream *l, struct trace
         l->dropped += drop ? used : 0;
         run.n_words += drop ? 0 : used;
     }
-    if (whole > 0 && !l->dropping)
+    // A run that the sink refused was followed by a dropped record.
+    if (!l->dropping)
         whole = pass_run(s, l, g, &run, sink, e);
     g->n_words = at;
     g->epoch_end = state.epoch;
