@@ -86,6 +86,34 @@ preexisting(100) = #3' ]
   [ ! -e e.htw ]
 }
 
+# samples FILE: the time and RSS of each sample, in one line.
+samples() {
+  "$HEAPTAPE" export -q -F csv -t samples "$1" | cut -d, -f2,3 | tail -n +2 | tr '\n' ' '
+}
+
+@test "slice: samples from the first to the last event of the part" {
+  "$HEAPTAPE_PROGRAMS/make_trace" a.ht <<'END'
+process 100 prog
+0 1000 malloc size=24 result=0x100010
+sample 1999 4096
+sample 2000 8192
+0 2000 malloc size=24 result=0x100030
+0 3000 malloc size=24 result=0x100050
+sample 3000 12288
+sample 3001 16384
+0 4000 free ptr=0x100010
+end
+END
+  "$HEAPTAPE" convert -q -o a.htw a.ht
+  [ "$(samples a.htw)" = "1999,4096 2000,8192 3000,12288 3001,16384 " ]
+  "$HEAPTAPE" slice -q --from 1 --to 3 -o b.htw a.htw
+  [ "$(samples b.htw)" = "2000,8192 3000,12288 " ]
+  "$HEAPTAPE" slice -q --from 1 --to 3 - <a.htw >piped.htw
+  cmp b.htw piped.htw
+  "$HEAPTAPE" slice -q --rebase --from 1 --to 3 -o rebased.htw a.htw
+  [ "$(samples rebased.htw)" = "0,8192 1000,12288 " ]
+}
+
 @test "slice: threads" {
   small_workload
   heaptape slice -o b.htw -t 0 a.htw
