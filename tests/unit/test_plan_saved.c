@@ -95,6 +95,26 @@ static void test_another_key_is_refused(void **state)
     plan_free(p);
 }
 
+// The player frees the block with realloc, so the plan calls a function that the workload lacks.
+static void test_a_plan_whose_reallocarray_frees_can_be_loaded(void **state)
+{
+    (void)state;
+    static const struct workload_op ops[] = {
+        {.kind = HT_MALLOC, .size = 8, .slot = 1},
+        {.kind = HT_REALLOCARRAY, .slot = 1, .flags = WORKLOAD_FREED},
+    };
+    struct err e = {0};
+    struct plan *p, *q;
+    assert_int_equal(plan_new(&p, "test.htw", &settings, &e), 0);
+    assert_int_equal(plan_add_ops(p, 0, ops, sizeof ops / sizeof *ops, &e), 0);
+    assert_int_equal(plan_finish(p, &e), 0);
+    assert_int_equal(plan_facts(p)->by_kind[HT_REALLOC], 1);
+    assert_int_equal(plan_facts(p)->by_kind[HT_REALLOCARRAY], 0);
+    assert_int_equal(reload(p, &key, &q), 0);
+    plan_free(p);
+    plan_free(q);
+}
+
 // Returns the index of the first word of `thread` with this op.
 static uint64_t find(const uint64_t *words, uint32_t thread, enum plan_op op)
 {
@@ -296,6 +316,7 @@ int main(void)
         cmocka_unit_test(test_a_loaded_plan_is_the_saved_one),
         cmocka_unit_test(test_a_plan_behind_other_bytes),
         cmocka_unit_test(test_another_key_is_refused),
+        cmocka_unit_test(test_a_plan_whose_reallocarray_frees_can_be_loaded),
         cmocka_unit_test(test_hostile_words_are_refused),
         cmocka_unit_test(test_hostile_headers_are_refused),
         cmocka_unit_test(test_hostile_trailers_are_refused),

@@ -96,7 +96,7 @@ static int put_counted(struct pending_op *a, const struct plan_call *c)
     a->stream->unsampled_events++;
     a->plan->coupling.calls++;
     a->plan->facts.events++;
-    a->plan->facts.by_kind[a->op->kind]++;
+    a->plan->facts.by_kind[plan_op_info(c->op).kind]++;
     return plan_put_call(a->plan, a->stream, c, a->e);
 }
 

@@ -32,7 +32,7 @@ struct plan; // opaque
 // Figures of a finished plan that are known without a run.
 struct plan_facts {
     uint64_t events;                 // calls that replay the workload
-    uint64_t by_kind[HT_KIND_LIMIT]; // like `events`, but by kind of call
+    uint64_t by_kind[HT_KIND_LIMIT]; // like `events`, but by kind of call that the player makes
     // Number of events, plus the calls that allocate preexisting blocks and free the leftovers.
     uint64_t calls;
     // Number of ops that make no call: calls that failed when recorded, and mappings.
