@@ -106,7 +106,14 @@ static void test_ops_at_positions(void **state)
     assert_int_equal(plan_op_at(p, 1, first_word(p, windows)), UINT64_MAX);
     assert_int_equal(plan_op_at(p, 1, first_word(p, windows) + 1), UINT64_MAX);
     assert_int_equal(plan_op_at(p, 1, PLAN_FIRST_WINDOW - 1), UINT64_MAX);
-    assert_int_equal(plan_op_at(p, MANY_THREADS + 1, first_word(p, 0)), 0);
+    assert_true(p->streams_capacity > p->n_streams);
+    p->streams[p->n_streams] = p->streams[1]; // unused memory
+    assert_int_equal(plan_op_at(p, MANY_THREADS + 1, first_word(p, 0) + 3), 0);
+    p->streams[p->n_streams] = NULL;
+    struct plan_stream *first = p->streams[0];
+    p->streams[0] = NULL; // a thread without calls
+    assert_int_equal(plan_op_at(p, 0, first_word(p, 0)), 0);
+    p->streams[0] = first;
     plan_free(p);
     mallopt(M_PERTURB, 0);
 }

@@ -125,7 +125,8 @@ static void steps_of_late_blocks(void **state)
     (void)state;
 }
 
-// A signal killed the program, so only the first block was measured when it was freed.
+// A signal killed the program, so only the first block was measured when it was freed. The array
+// holds an old step of the last block after its last step.
 static void live_blocks_of_a_killed_program(void **state)
 {
     const struct workload_residency block = {.op = 7, .used = 900, .resident = 900};
@@ -138,6 +139,8 @@ static void live_blocks_of_a_killed_program(void **state)
     assert_int_equal(samples_residency_add(&l, &block), 0);
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
         assert_int_equal(samples_residency_add_step(&l, &steps[i]), 0);
+    assert_true(l.steps_capacity > l.n_steps);
+    l.steps[l.n_steps] = steps[3];
     samples_residency_sort(&l);
     assert_int_equal(l.n, 3);
     assert_int_equal(samples_residency_find(&l, 0, 7)->used, 900);
