@@ -163,6 +163,25 @@ unmeasured() {
   [ "$output" = "figures_table.h: major_faults has a row, but nothing measures it" ]
 }
 
+# undivided SOURCE: the wrappers of kinds in class RESIZE that do not record the first half of the call.
+undivided() {
+  local name
+  sed -nE 's/^ *X\(.*"([a-z_0-9]+)", +RESIZE,.*/\1/p' "$1/src/trace/event/event_table.h" >names
+  while read -r name; do
+    sed -n "/\*$name(.*[^;]\$/,/^}/p" "$1"/src/capture/wrap/*.c | grep -q '\<begin_resize(' ||
+      echo "$name does not call begin_resize"
+  done <names
+}
+
+@test "every wrapper that resizes records that it releases the old block" {
+  [ -z "$(undivided "$HEAPTAPE_SOURCE")" ]
+  mkdir -p copy/src/capture
+  cp -r "$HEAPTAPE_SOURCE/src/trace" copy/src/
+  cp -r "$HEAPTAPE_SOURCE/src/capture/wrap" copy/src/capture/
+  sed -i '/^WRAPPER void \*reallocarray/,/^}/{/begin_resize/d}' copy/src/capture/wrap/wrap_c.c
+  [ "$(undivided copy)" = "reallocarray does not call begin_resize" ]
+}
+
 # unread SOURCE: the members that options of a command set and that neither the command nor an *_options.c reads. Any command
 # may read the options of a header.
 unread() {
