@@ -5,7 +5,7 @@
 //   symbol     src/formats/format_SYMBOL.c defines `const struct format format_SYMBOL`
 //   name       the name on the command line
 //   direction  IMPORT, EXPORT or BOTH
-//   what       one clause for --help that says what the files are; docs/man/ lists the losses
+//   what       one clause for --help that describes the files; docs/man/ lists the losses
 #ifndef HEAPTAPE_FORMATS_FORMATS_TABLE_H
 #define HEAPTAPE_FORMATS_FORMATS_TABLE_H
 
