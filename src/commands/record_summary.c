@@ -3,11 +3,13 @@
 #include "cli/command.h"
 #include "cli/human.h"
 #include "record/processes/proc_file.h"
+#include "record/unrecorded/running.h"
 #include "report/text/balance.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static void print_attached(const struct record_result *r)
 {
@@ -115,12 +117,12 @@ static size_t count_children(pid_t pid)
     return n;
 }
 
-// Returns why the program was not recorded, or NULL if unknown. If heaptape attached to process
-// `pid`, other processes in the list do not explain why this process was not recorded.
-static const char *find_reason(const struct record_result *r, pid_t pid)
+// Returns the first reason in the list of unrecorded processes, or NULL. Children that were running
+// before heaptape attached do not explain why the program itself was not recorded.
+static const char *find_reason(const struct record_result *r)
 {
     for (size_t i = 0; i < r->unrecorded.n; i++) {
-        if (!pid || r->unrecorded.items[i].pid == (uint32_t)pid)
+        if (strcmp(r->unrecorded.items[i].why, RUNNING_WHY) != 0)
             return r->unrecorded.items[i].why;
     }
     return NULL;
@@ -132,7 +134,7 @@ void record_summary_nothing(const char *program, pid_t pid, const struct record_
     const struct trace_balance *b = &r->unrecorded.balance;
     // These reasons prevent a start with the library. Before an attach, they are checked.
     const char *explained = pid ? NULL : record_explain(program);
-    const char *reason = find_reason(r, pid);
+    const char *reason = find_reason(r);
     size_t children = pid ? count_children(pid) : 0;
     struct err why = {0};
     if (r->losses.off.processes)

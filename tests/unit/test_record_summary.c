@@ -3,6 +3,7 @@
 #include "unit.h"
 
 #include "commands/record_summary.h"
+#include "record/unrecorded/running.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -226,7 +227,8 @@ static void test_why_nothing_was_recorded(void **state)
     struct err e;
     (void)state;
     static struct trace_missed attached = {.pid = 42, .why = "was started without a library"},
-                               other = {.pid = 43, .why = "was started without a library"};
+                               other = {.pid = 43, .why = "was started without a library"},
+                               worker = {.pid = 44, .why = RUNNING_WHY};
     static const struct gap reasons[] = {
         {LOSSES(.off = {1, 12, "tool", "no memory"}), "no memory"},
         {BALANCE(.without_spool = 1), "no space, memory or file descriptor was left for its spool"},
@@ -242,6 +244,8 @@ static void test_why_nothing_was_recorded(void **state)
          "the process ended, or executed another program"},
         {{.visit.threads = 1, .processes = 1, .unrecorded = {.items = &other, .n = 1}},
          "was started without a library"},
+        {{.visit.threads = 1, .processes = 1, .unrecorded = {.items = &worker, .n = 1}},
+         "the program did not call the malloc API"},
         {{.processes = 1}, "the program did not call the malloc API"},
         {{.processes = 0}, "libheaptape.so never started in it"},
     };

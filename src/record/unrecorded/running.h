@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#define RUNNING_WHY "was running before --pid attached to the process that forked it"
+
 struct running_child {
     pid_t pid;
     char name[SPOOL_NAME_BYTES]; // "" if the process had ended

@@ -401,8 +401,7 @@ static int add_running(const struct unrecorded *u, struct trace_unrecorded *to)
         struct running_child *child = &u->running[i];
         rc = add_missed(to, &(struct trace_missed){.pid = (uint32_t)child->pid,
                                                    .name = child->name,
-                                                   .why = "was running before --pid attached to "
-                                                          "the process that forked it",
+                                                   .why = RUNNING_WHY,
                                                    .calls = UINT64_MAX,
                                                    .ns = UINT64_MAX});
     }
