@@ -78,7 +78,7 @@ static void print_cost(const struct record_result *r, double events)
 
 void record_summary_print(bool verbose, const struct record_result *r, const struct output *out)
 {
-    uint64_t listed = r->visit.listed_blocks < r->events ? r->visit.listed_blocks : 0;
+    uint64_t listed = r->visit.listed_blocks <= r->events ? r->visit.listed_blocks : 0;
     double n = r->events ? (double)r->events : 1;
     const char *events = human_items(r->events - listed, "event", "events");
     const char *processes = human_items(r->processes, "process", "processes");

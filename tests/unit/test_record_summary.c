@@ -169,6 +169,12 @@ static void test_listed_blocks_are_no_events(void **state)
     (void)state;
     assert_string_equal(summary_of(false, &r, NULL), "heaptape: recorded 10 events of 2 processes\n"
                                                      "heaptape: 90 preexisting blocks: 2.0 KiB\n");
+    // The program made no call during the recording.
+    const struct gap idle = {.r.visit = {.listed_blocks = 100, .listed_bytes = 2048}};
+    const struct record_result of_idle = result_of(&idle);
+    assert_string_equal(summary_of(false, &of_idle, NULL),
+                        "heaptape: recorded 0 events of 2 processes\n"
+                        "heaptape: 100 preexisting blocks: 2.0 KiB\n");
 }
 
 static void test_the_limits_of_the_search_for_processes(void **state)
