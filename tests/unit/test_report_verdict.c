@@ -1161,6 +1161,9 @@ static void test_runtimes(void **unused)
     assert_null(strstr(v.text, "collection"));
     assert_non_null(strstr(v.remedy, "tracemalloc"));
     assert_string_equal(software_runtime_of("/opt/python3.11")->name, "Python");
+    assert_string_equal(software_runtime_of("/usr/bin/mono-sgen")->name, "Mono");
+    assert_string_equal(software_runtime_of("/usr/bin/racket")->name, "Racket");
+    assert_string_equal(software_runtime_of("/usr/lib/sbcl/sbcl")->name, "SBCL");
     assert_null(software_runtime_of("/usr/bin/redis-server"));
     assert_null(software_runtime_of(NULL));
 }

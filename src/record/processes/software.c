@@ -43,6 +43,14 @@ const struct software_runtime software_runtimes[SOFTWARE_RUNTIMES] = {
     {"Erlang", "beam.smp", NULL, true, "see erlang:memory()", NULL},
     {"Julia", "julia", NULL, true, "see Base.summarysize, and limit the heap with --heap-size-hint",
      NULL},
+    {"Mono", "mono-sgen", "libmonosgen", true,
+     "limit it with MONO_GC_PARAMS=max-heap-size=SIZE, and see MONO_LOG_LEVEL=debug "
+     "MONO_LOG_MASK=gc",
+     NULL},
+    {"Racket", "racket", NULL, true,
+     "see (current-memory-use) and 'racket -W debug@GC', and limit it with custodian-limit-memory",
+     NULL},
+    {"SBCL", "sbcl", NULL, true, "see (room), and limit the heap with --dynamic-space-size", NULL},
 };
 
 static bool starts_with(const char *text, const char *start)

@@ -38,7 +38,7 @@ struct software_runtime {
     const char *names;
 };
 
-enum { SOFTWARE_RUNTIMES = 9 };
+enum { SOFTWARE_RUNTIMES = 12 };
 extern const struct software_runtime software_runtimes[SOFTWARE_RUNTIMES];
 
 // Returns the runtime of Go, whose executables may have any name.
