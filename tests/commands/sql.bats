@@ -183,6 +183,13 @@ END
   fails_with 1 "bad.ht: " "at byte"
 }
 
+@test "sql: size_class of the largest sizes, and JSON is one line" {
+  heaptape sql a.ht 'SELECT size_class(9223372036854775807) a, size_class(0) b, size_class(-1) c FROM processes LIMIT 1' --csv
+  [ "${lines[1]}" = "9223372036854775807,8," ]
+  "$HEAPTAPE" sql --json a.ht 'SELECT 1' >out.json
+  [ "$(wc -l <out.json)" -eq 1 ]
+}
+
 @test "sql: --tables lists the columns" {
   heaptape sql --tables
   expect "status 0" [ "$status" -eq 0 ]

@@ -56,7 +56,6 @@ static int print_json(sqlite3_stmt *s, FILE *to)
     }
     json_end_array(&j);
     json_end_object(&j);
-    putc('\n', to);
     return rc;
 }
 

@@ -48,8 +48,10 @@ static void size_class(sqlite3_context *to, int n, sqlite3_value **values)
 {
     (void)n;
     sqlite3_int64 size = sqlite3_value_int64(values[0]);
-    if (sqlite3_value_type(values[0]) == SQLITE_INTEGER && size >= 0)
-        sqlite3_result_int64(to, (sqlite3_int64)size_classes_four_max((uint64_t)size));
+    if (sqlite3_value_type(values[0]) != SQLITE_INTEGER || size < 0)
+        return;
+    uint64_t max = size_classes_four_max((uint64_t)size);
+    sqlite3_result_int64(to, max > INT64_MAX ? INT64_MAX : (sqlite3_int64)max);
 }
 
 // Returns true for functions of SQLite and its shell that access files, programs or code.
