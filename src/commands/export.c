@@ -124,6 +124,11 @@ static int run_export(const void *fields, char **argv)
     if (o->format.table && o->table < 0)
         return usage_error(&cmd_export, "--format %s writes a table: name it with --table",
                            o->format.table->name);
+    if (o->format.table && !o->partition && o->output && strstr(o->output, "%p"))
+        return usage_error(&cmd_export,
+                           "-o %s: a table contains all processes; use --partition "
+                           "for one file per process",
+                           o->output);
     if (o->partition && (!o->output || strcmp(o->output, "-") == 0))
         return usage_error(&cmd_export, "--partition needs a directory: name it with -o");
     bool on_terminal = (!o->output || strcmp(o->output, "-") == 0) && isatty(STDOUT_FILENO);

@@ -187,6 +187,29 @@ static int close_folder(struct export_output *o, bool commit, struct err *e)
     return rc;
 }
 
+// Appends a number to the path if an earlier image of the process has the path or, without --force,
+// if the file exists. The file of an earlier image may not exist before its export is complete.
+static int number_path(struct export_outputs *all, struct export_output *o, uint32_t pid)
+{
+    uint64_t n = map_get(&all->images, (uint64_t)pid + 1);
+    size_t base_bytes = strlen(o->path);
+    char *path = NULL;
+    int rc = 0;
+    if (!all->settings->force)
+        rc = export_outputs_free_path(&o->path, (unsigned)n, all->e);
+    else if (n && asprintf(&path, "%s.%u", o->path, (unsigned)n) < 0)
+        return err_no_memory(all->e, o->path);
+    if (path) {
+        free(o->path);
+        o->path = path;
+    }
+    if (rc == 0 && o->path[base_bytes])
+        n = strtoul(o->path + base_bytes + 1, NULL, 10);
+    if (rc == 0 && map_put(&all->images, (uint64_t)pid + 1, n + 1) < 0)
+        rc = err_no_memory(all->e, o->path);
+    return rc;
+}
+
 // Chooses the name of a process's file. After an exec, the new process image has the same pid, so a
 // number may be appended.
 static int make_path(struct export_outputs *all, struct export_output *o, uint32_t pid,
@@ -196,7 +219,8 @@ static int make_path(struct export_outputs *all, struct export_output *o, uint32
     o->path = path_for(s->output, pid);
     if (!o->path)
         return err_no_memory(all->e, NULL);
-    return s->force && has_pid_mark(s) ? 0 : export_outputs_free_path(&o->path, first, all->e);
+    return has_pid_mark(s) ? number_path(all, o, pid)
+                           : export_outputs_free_path(&o->path, first, all->e);
 }
 
 static int open_one(struct export_outputs *all, struct export_output *o, size_t number,
@@ -276,6 +300,7 @@ int export_outputs_close(struct export_outputs *o, bool commit)
         rc = rc < 0 ? rc : closed;
     }
     free(o->all);
+    map_release(&o->images);
     o->all = NULL;
     o->n = 0;
     return rc;

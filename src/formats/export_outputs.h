@@ -2,6 +2,7 @@
 #ifndef HEAPTAPE_FORMATS_EXPORT_OUTPUTS_H
 #define HEAPTAPE_FORMATS_EXPORT_OUTPUTS_H
 
+#include "base/map.h"
 #include "formats/export.h"
 #include "formats/export_file.h"
 
@@ -14,6 +15,7 @@ struct export_outputs {
     // complete.
     struct export_output **all;
     size_t n, capacity;
+    struct map images;  // by pid + 1: number of the pid's next file, because exec keeps the pid
     struct export lost; // losses of the outputs completed so far
     struct err *e;
 };

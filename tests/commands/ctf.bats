@@ -23,6 +23,30 @@ end
 END
 }
 
+@test "export %p: the images of a process have files of their own" {
+  "$HEAPTAPE_PROGRAMS/make_trace" x.ht <<'END'
+process 5 a
+0 1000 malloc size=32 result=0x1000
+process 5 b
+1 2000 malloc size=64 result=0x2000
+process 6 c
+2 3000 malloc size=128 result=0x3000
+end
+END
+  for force in "" -f; do
+    # shellcheck disable=SC2086
+    "$HEAPTAPE" export -q $force -F ctf -o ctf-%p x.ht
+    # shellcheck disable=SC2086
+    "$HEAPTAPE" export -q $force -F logalloc -o log-%p x.ht
+    [ "$(echo ctf-* log-*)" = "ctf-5 ctf-5.1 ctf-6 log-5 log-5.1 log-6" ]
+    [ "$(grep -ho 'malloc([0-9]*)' log-5 log-5.1 log-6 | tr '\n' ' ')" = "malloc(32) malloc(64) malloc(128) " ]
+  done
+  "$HEAPTAPE" export -q -F logalloc -o log-%p x.ht
+  [ "$(echo log-*)" = "log-5 log-5.1 log-5.2 log-5.3 log-6 log-6.1" ]
+  heaptape export -F csv -t events -o 'events-%p' x.ht
+  usage_fails "-o events-%p: a table contains all processes; use --partition"
+}
+
 @test "ctf: babeltrace2 reads it without a warning and prints the same as dump" {
   command -v babeltrace2 >/dev/null || skip "babeltrace2 is not installed"
   example
