@@ -160,7 +160,7 @@ void die_on_error(int rc, int code, const struct err *e);
 void note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 // Like note(), but also with --quiet: for lost data, and for failures that do not end the command.
-void warning(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void cli_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 // Flushes standard output. Dies if this or an earlier write to standard output failed.
 void cli_flush(void);

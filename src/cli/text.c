@@ -51,7 +51,7 @@ void note(const char *fmt, ...)
     va_end(args);
 }
 
-void warning(const char *fmt, ...)
+void cli_warn(const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
@@ -77,7 +77,7 @@ void note_text(const char *text)
 
 void error_text(const char *text)
 {
-    warning("%s", text);
+    cli_warn("%s", text);
 }
 
 // Returns the next of 8 buffers, resized to `bytes`.

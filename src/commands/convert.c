@@ -71,7 +71,7 @@ static void print_result(const char *to, uint64_t bytes, const struct workload_s
              to, human_items(s->preexisting_blocks, "block", "blocks"),
              human_size(s->preexisting_bytes));
     if (s->order_ambiguous || s->unmatched_frees || s->lost_records)
-        (s->lost_records ? warning : note)(
+        (s->lost_records ? cli_warn : note)(
             "%s: %s no recorded allocation, the order of %s is ambiguous, %s lost", to,
             human_items(s->unmatched_frees, "free has", "frees have"),
             human_items(s->order_ambiguous, "event", "events"),

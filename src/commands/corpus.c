@@ -298,8 +298,8 @@ static void record_one(struct recording *r, const char *name)
                        : *text      ? text
                                     : "it wrote nothing";
     said += strncmp(said, "heaptape: ", 10) == 0 ? 10 : 0;
-    (status == MISSING ? note : warning)("%s: %s: %s", name,
-                                         status == MISSING ? "skipped" : "failed", said);
+    (status == MISSING ? note : cli_warn)("%s: %s: %s", name,
+                                          status == MISSING ? "skipped" : "failed", said);
     *(status == MISSING ? &r->skipped : &r->failed) += 1;
 }
 
@@ -347,8 +347,8 @@ static int record_corpus(const struct corpus_options *o, char **names, size_t n)
         if (corpus_index_wants((const char *const *)names, n, script_name(&scripts, i)))
             record_one(&r, script_name(&scripts, i));
     }
-    (r.recorded ? note : warning)("%zu recorded, %zu skipped, %zu failed", r.recorded, r.skipped,
-                                  r.failed);
+    (r.recorded ? note : cli_warn)("%zu recorded, %zu skipped, %zu failed", r.recorded, r.skipped,
+                                   r.failed);
     globfree(&scripts);
     free(r.index_path);
     corpus_index_release(&r.index);

@@ -112,8 +112,8 @@ static void print_failure(const struct matrix *m, size_t number)
     char text[512] = "", *path = matrix_path(m, number, true);
     if (path)
         read_failure(path, text, sizeof text);
-    warning("job %zu failed: %s on %s: %s", number, m->jobs[number - 1].workload,
-            m->jobs[number - 1].allocator, *text ? text : "it wrote nothing");
+    cli_warn("job %zu failed: %s on %s: %s", number, m->jobs[number - 1].workload,
+             m->jobs[number - 1].allocator, *text ? text : "it wrote nothing");
     free(path);
 }
 

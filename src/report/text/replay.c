@@ -451,7 +451,7 @@ void replay_print_failed(const struct replay_session *s)
         size_t n = strlen(r->allocator.name);
         bool has_name = strncmp(r->failure, r->allocator.name, n) == 0;
         row_name(&r->allocator, name);
-        warning("%s%s%s", name, has_name ? "" : ": ", r->failure + (has_name ? n : 0));
+        cli_warn("%s%s%s", name, has_name ? "" : ": ", r->failure + (has_name ? n : 0));
     }
 }
 
