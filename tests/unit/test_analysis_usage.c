@@ -1,6 +1,7 @@
 // Tests the counters of stat: the sketch of sizes, the bins of timelines, and the composition of
 // the peak.
 #include "analysis/frequent.h"
+#include "analysis/size_classes.h"
 #include "analysis/timeline.h"
 #include "analysis/usage.h"
 
@@ -254,12 +255,36 @@ static void broken_ops_are_harmless(void **state)
     free(sums);
 }
 
+static void sizes_just_above_a_class(void **state)
+{
+    // At 129 bytes, classes are 32 bytes apart, and an eighth of this is the limit. At 1,025 bytes,
+    // classes are 256 bytes apart, and the limit is 16 bytes.
+    static const struct {
+        uint64_t size, wasted;
+    } rows[] = {{113, 0},
+                {128, 0},
+                {129, 31},
+                {132, 28},
+                {133, 0},
+                {160, 0},
+                {1024, 0},
+                {1025, 255},
+                {1040, 240},
+                {1041, 0},
+                {1056, 0},
+                {1ull << 62, 0},
+                {(1ull << 62) + 1, 0}};
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        assert_int_equal(size_classes_above(rows[i].size), rows[i].wasted);
+}
+
 static const struct CMUnitTest tests[] = {
-    cmocka_unit_test(frequent_is_exact_for_few),     cmocka_unit_test(frequent_finds_the_frequent),
-    cmocka_unit_test(timeline_joins_bins),           cmocka_unit_test(timeline_reaches_far),
-    cmocka_unit_test(peak_keeps_its_composition),    cmocka_unit_test(broken_ops_are_harmless),
-    cmocka_unit_test(allocators_are_counted_apart),  cmocka_unit_test(sizes_are_rounded),
-    cmocka_unit_test(long_names_of_threads_are_cut),
+    cmocka_unit_test(sizes_just_above_a_class),    cmocka_unit_test(frequent_is_exact_for_few),
+    cmocka_unit_test(frequent_finds_the_frequent), cmocka_unit_test(timeline_joins_bins),
+    cmocka_unit_test(timeline_reaches_far),        cmocka_unit_test(peak_keeps_its_composition),
+    cmocka_unit_test(broken_ops_are_harmless),     cmocka_unit_test(allocators_are_counted_apart),
+    cmocka_unit_test(sizes_are_rounded),           cmocka_unit_test(long_names_of_threads_are_cut),
 };
 
 UNIT_MAIN(tests)

@@ -126,12 +126,35 @@ static void integers_are_exact(void **state)
     json_value_free(root);
 }
 
+// Other programs may write integers with a fraction or an exponent.
+static void integers_as_numbers(void **state)
+{
+    static const struct {
+        const char *number;
+        uint64_t value;
+    } rows[] = {
+        {"0.0", 0}, {"1e3", 1000}, {"-1.0", STAT_FIGURES_UNKNOWN}, {"1e20", STAT_FIGURES_UNKNOWN}};
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        union stat_figures f;
+        struct json_value *root;
+        struct err e = {0};
+        char text[64];
+        int n = snprintf(text, sizeof text, "{\"requested_bytes\": %s}", rows[i].number);
+        assert_int_equal(json_value_parse(&root, "stat", text, (size_t)n, &e), 0);
+        stat_figures_of_json(&f, root);
+        assert_true(f.requested_bytes == rows[i].value);
+        json_value_free(root);
+    }
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(figures_are_read_where_they_are_written),
     cmocka_unit_test(unknown_figures_are_null_or_absent),
     cmocka_unit_test(each_integer_is_computed),
     cmocka_unit_test(used_call_sites_are_counted),
     cmocka_unit_test(integers_are_exact),
+    cmocka_unit_test(integers_as_numbers),
 };
 
 UNIT_MAIN(tests)
