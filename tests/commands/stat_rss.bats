@@ -176,6 +176,8 @@ end
 END
   [ "$(rss "$parts, r['unknown_bytes'], r['page_maps'], r['sampled']['pss_bytes']")" = "([5024, 0, 7248, None, 16, None], 28672, 0, None)" ]
   [ "$(rss "r['requested_bytes']" --at end)" = 24 ]
+  text_of
+  [ "$(sed -n '/^live /,/^= sum /s/   .*//p' text | tr '\n' ';')" = "live;+ internal rounding;+ partly free pages;+ allocator's own;+ not known;= sum;" ]
   says "There are no maps of pages .* free pages cannot be distinguished from memory outside of the heap, which here includes the memory of heaptape in the process[.]"
   heaptape stat a.ht
   has "$output" "peak RSS                      40.0 KiB  with heaptape's own, of unknown size"
