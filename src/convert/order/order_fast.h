@@ -146,8 +146,10 @@ static inline size_t order_bind_run(struct order *o, struct order_thread *t,
         struct workload_simple *op = &o->run.ops[i];
         const struct table_place *at = &o->run.places[i];
         const uint64_t address = o->run.addresses[i];
-        const uint32_t *cell = table_seek(&table, slots, address, at->tag, at->home, ~0u);
+        // Search only after the branch. Otherwise, the CPU also needs the bucket to discover that it
+        // has mispredicted whether the op allocates.
         if (op->allocates) {
+            const uint32_t *cell = table_seek(&table, slots, address, at->tag, at->home, ~0u);
             if (__builtin_expect(cell || !address || table.n >= table.limit ||
                                      (!pool.n && !order_has_new_slot(o)),
                                  0))
@@ -157,6 +159,7 @@ static inline size_t order_bind_run(struct order *o, struct order_thread *t,
             slots[op->slot] = (struct table_block){address, use + i};
             continue;
         }
+        const uint32_t *cell = table_seek(&table, slots, address, at->tag, at->home, ~0u);
         if (__builtin_expect(!cell || pool.n >= room, 0))
             break;
         const bool remote = (slots[*cell].last ^ use) >> TABLE_OP_BITS;
@@ -214,7 +217,7 @@ static inline int order_run_fast(struct order *o, struct merge_stream *s, uint64
         int rc = done ? order_emit_run(o, s->user, done) : 0;
         s->head += done;
         // Records that are decoded but not emitted will be decoded again.
-        run->limit = 2 * done + 8 < ORDER_RUN ? 2 * done + 8 : ORDER_RUN;
+        run->limit = done < n && 2 * done + 8 < ORDER_RUN ? 2 * done + 8 : ORDER_RUN;
         if (rc < 0 || done < n || (done < full && !beyond))
             return rc < 0 ? rc : ORDER_ODD;
         if (beyond) {
