@@ -174,11 +174,33 @@ static uint64_t *coming_at(const struct order *o, uint64_t address)
     return &o->coming[table_hash(&o->table, address) >> 32 & (ORDER_COMING - 1)];
 }
 
-static void note_coming(struct order *o, uint64_t stamp, uint64_t address)
+static inline void note_coming(const struct order *o, uint64_t stamp, uint64_t address)
 {
     uint64_t *latest = coming_at(o, address);
     if (*latest <= stamp)
         *latest = stamp + (*latest == stamp);
+}
+
+// Reads ahead one-word records up to the limit and records their frees. Returns true if another
+// kind of record follows. Keeps the state in registers, because each record is read ahead.
+static bool see_words_ahead(const struct order *o, struct merge_stream *s, uint64_t limit)
+{
+    const uint32_t tags = order_plain_tags | order_allocate_tags;
+    const uint64_t *words = s->words, epoch = s->ahead_state.epoch;
+    const size_t tail = s->tail;
+    size_t at = s->ahead;
+    bool other = false;
+    for (; at < tail; at++) {
+        const uint64_t word = words[at], stamp = codec_stamp(epoch, word);
+        const unsigned tag = codec_tag_of(word);
+        other = !(tags >> tag & 1);
+        if (other || stamp > limit)
+            break;
+        if (order_plain_tags >> tag & 1)
+            note_coming(o, stamp, order_plain_address(word));
+    }
+    s->ahead = at;
+    return other;
 }
 
 // Records the frees of the stream up to the limit, except frees that were already read ahead.
@@ -188,19 +210,12 @@ static void see_ahead(struct order *o, struct merge_stream *s, uint64_t limit)
         s->ahead = s->head;
         s->ahead_state = s->state;
     }
-    while (s->ahead < s->tail) {
-        uint64_t word = s->words[s->ahead];
-        unsigned words = 1;
-        struct event ev = {.stamp = codec_stamp(s->ahead_state.epoch, word),
-                           .ptr = order_plain_address(word)};
-        bool release = order_plain_tags >> codec_tag_of(word) & 1;
-        if (!release && !(order_allocate_tags >> codec_tag_of(word) & 1)) {
-            words = codec_get(&s->ahead_state, s->words + s->ahead, s->tail - s->ahead, &ev);
-            release = ev.kind && is_release(&ev, ev.ptr);
-        }
+    while (see_words_ahead(o, s, limit)) {
+        struct event ev;
+        unsigned words = codec_get(&s->ahead_state, s->words + s->ahead, s->tail - s->ahead, &ev);
         if (!words || ev.stamp > limit)
             return;
-        if (release)
+        if (ev.kind && is_release(&ev, ev.ptr))
             note_coming(o, ev.stamp, ev.ptr);
         s->ahead += words;
     }
