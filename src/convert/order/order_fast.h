@@ -146,8 +146,8 @@ static inline size_t order_bind_run(struct order *o, struct order_thread *t,
         struct workload_simple *op = &o->run.ops[i];
         const struct table_place *at = &o->run.places[i];
         const uint64_t address = o->run.addresses[i];
-        // Search only after the branch. Otherwise, the CPU also needs the bucket to discover that it
-        // has mispredicted whether the op allocates.
+        // Search only after the branch. Otherwise, the CPU also needs the bucket to discover that
+        // it has mispredicted whether the op allocates.
         if (op->allocates) {
             const uint32_t *cell = table_seek(&table, slots, address, at->tag, at->home, ~0u);
             if (__builtin_expect(cell || !address || table.n >= table.limit ||
