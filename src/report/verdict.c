@@ -66,7 +66,8 @@ static bool is_replacing(const struct verdict_facts *f)
 // Returns the owner outside malloc that grows fastest, or VERDICT_OWNERS if no owner grows.
 enum verdict_owner verdict_growing_owner(const struct verdict_facts *f)
 {
-    static const enum verdict_owner owners[] = {VERDICT_MAPPINGS, VERDICT_SHARED, VERDICT_FILES};
+    static const enum verdict_owner owners[] = {VERDICT_MAPPINGS, VERDICT_SHARED, VERDICT_FILES,
+                                                VERDICT_STACKS};
     enum verdict_owner fastest = VERDICT_OWNERS;
     // The metadata of an allocator grows with the number of blocks.
     double rate = f->live.grown_bytes >= VERDICT_GROWN_BYTES ? f->live.bytes_per_s : 0;
@@ -178,6 +179,8 @@ static enum verdict_kind choose_kind(const struct verdict_facts *f)
     enum verdict_owner growing = verdict_growing_owner(f);
     if (growing == VERDICT_MAPPINGS && f->runtime)
         return VERDICT_KIND_runtime;
+    if (growing == VERDICT_STACKS)
+        return VERDICT_KIND_stacks;
     if (growing != VERDICT_OWNERS)
         return VERDICT_KIND_mappings_grow;
     if (is_unwritten(f))

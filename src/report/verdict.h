@@ -142,7 +142,7 @@ struct verdict_facts {
     X(grows_in_steps, true, "live bytes grow by at least 1 MiB and a tenth, but not linearly, while RSS grows linearly, by at least half as much, in a process that has not exited") \
     X(mappings_grow, true, "anonymous memory outside malloc, shared memory or resident files grow linearly, by at least 1 MiB and a fiftieth of RSS, and faster than live bytes") \
     X(unwritten, true, "at least 16 MiB and three quarters of the live bytes are not resident, these are more than RSS, and RSS does not grow with live bytes at a constant rate") \
-    X(stacks, true, "thread stacks have at least 16 MiB and a third of RSS") \
+    X(stacks, true, "thread stacks have at least 16 MiB and a third of RSS, or grow as in mappings_grow") \
     X(arenas, true, "with glibc, free memory has at least 16 MiB and a third of RSS, in at least three arenas and most of it outside the main arena") \
     X(pinned, true, "the same amount of free memory, between live blocks that keep the allocator from returning it") \
     X(retained, true, "the same amount of free memory, which the allocator keeps for later allocations") \

@@ -19,6 +19,7 @@
 #define FEW_STACKS         16   // stacks without a thread that are ignored
 #define KEPT_STACKS_BYTES  (64.0 * (1 << 20)) // more than glibc keeps for new threads (40 MiB)
 #define SMALL_GROWTH_SHARE 0.1                // share of the live bytes
+#define MOST_SHARE         0.5                // share of the growth of RSS
 #define MORE_STACKS        1.1                // thread stacks as a multiple of their first number
 
 #define say(v, ...)        verdict_append((v)->text, sizeof(v)->text, __VA_ARGS__)
@@ -337,8 +338,12 @@ static void tell_stacks(struct verdict *v, const struct verdict_facts *f)
         say(v, " They grow linearly, ");
         say_rate(v, &f->of[VERDICT_STACKS]);
         say(v, ".");
+        say_stacks(v, f);
     }
     say(v, " Live blocks of malloc have %s.", bytes_text(f->resident[VERDICT_LIVE]));
+    // The C library allocates a block for each thread that starts.
+    if (verdict_is_growing(&f->of[VERDICT_STACKS]) && verdict_is_growing(&f->live))
+        say_growing(v, f);
     v->saves_bytes = bytes;
     if (has_coroutines(f)) {
         advise(v, "Unmap or reuse the stack of each coroutine that ends, or run fewer coroutines. "
@@ -485,12 +490,14 @@ static void tell_fills(struct verdict *v, const struct verdict_facts *f)
                  human_time(f->live.span_ns));
 }
 
+// Returns the owner that grows most, or VERDICT_OWNERS if it has less than half of the growth of
+// RSS. In a recording, only the growth of owners outside malloc is known.
 static enum verdict_owner find_growing_most(const struct verdict_facts *f)
 {
     enum verdict_owner most = VERDICT_LIVE;
     for (unsigned i = 0; i < VERDICT_OWNERS; i++)
         most = f->of[i].grown_bytes > f->of[most].grown_bytes ? i : most;
-    return most;
+    return f->of[most].grown_bytes >= MOST_SHARE * f->rss.grown_bytes ? most : VERDICT_OWNERS;
 }
 
 static void tell_rss_grows(struct verdict *v, const struct verdict_facts *f)
@@ -498,13 +505,18 @@ static void tell_rss_grows(struct verdict *v, const struct verdict_facts *f)
     enum verdict_owner most = find_growing_most(f);
     say(v, "RSS grows linearly, ");
     say_rate(v, &f->rss);
-    say(v, ", to %s, most of it in %s. Live bytes do not grow: %s.", bytes_text(f->rss_bytes),
-        verdict_owner_texts[most].label, bytes_text(f->live_bytes));
+    say(v, ", to %s", bytes_text(f->rss_bytes));
+    if (most != VERDICT_OWNERS)
+        say(v, ", most of it in %s", verdict_owner_texts[most].label);
+    say(v, ". Live bytes do not grow: %s.", bytes_text(f->live_bytes));
     if (most == VERDICT_LIVE) {
         say(v, " The program writes to blocks that it allocated earlier.");
         set_sure(v, VERDICT_LIKELY, "RSS can grow until all pages of the live blocks are written.");
         return;
     }
+    if (most == VERDICT_OWNERS && !(f->of[VERDICT_LIVE].span_ns > 0))
+        say(v, " Most of the growth is not in one part outside malloc: the program may write to "
+               "blocks that it allocated earlier, or the allocator keeps more free memory.");
     say_stacks(v, f);
     set_growth_sure(v, &f->rss);
     advise(v, f->is_running ? "Watch the process for longer." : "Record longer.");

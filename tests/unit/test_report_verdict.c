@@ -590,6 +590,48 @@ static void fill_up(struct verdict_facts *f)
     add_site(&f->holding, "keep (a.c:12)", 18, 0.1);
 }
 
+static void start_threads(struct verdict_facts *f)
+{
+    add_site(&f->growing, "start (a.c:3) < main (a.c:9)", 2, 0);
+    f->live = level(GROWTH_LINEAR, 2);
+    f->of[VERDICT_STACKS] = level(GROWTH_LINEAR, 8);
+}
+
+static void keep_more_than_stacks(struct verdict_facts *f)
+{
+    start_threads(f);
+    f->live = level(GROWTH_LINEAR, 20);
+}
+
+// If thread stacks grow more than live bytes, the blocks of the threads are not the cause.
+static void test_growing_stacks(void **unused)
+{
+    (void)unused;
+    struct verdict v = find(yes_healthy, start_threads);
+    assert_int_equal(v.kind, VERDICT_KIND_stacks);
+    assert_non_null(strstr(v.text, "They grow linearly, by 8.0 MiB in 5.00 s"));
+    assert_non_null(strstr(v.text, "Call paths that grow: 2.0 MiB in start (a.c:3) < main"));
+    assert_int_equal(find(yes_healthy, keep_more_than_stacks).kind, VERDICT_KIND_grows);
+}
+
+static void grow_in_unknown_part(struct verdict_facts *f)
+{
+    growth_find(&f->of[VERDICT_LIVE], NULL, 0);
+    f->of[VERDICT_MAPPINGS] = level(GROWTH_LINEAR, 0.5);
+}
+
+// In a recording, a small growth outside malloc is not most of the growth of RSS.
+static void test_rss_of_unknown_part(void **unused)
+{
+    (void)unused;
+    struct verdict v = find(yes_rss_grows, grow_in_unknown_part);
+    assert_int_equal(v.kind, VERDICT_KIND_rss_grows);
+    assert_null(strstr(v.text, "most of it in"));
+    assert_non_null(strstr(v.text, "to 15.0 MiB. Live bytes do not grow: 20.0 MiB. Most of the "
+                                   "growth is not in one part outside malloc"));
+    assert_null(strstr(find(yes_rss_grows, use_glibc).text, "not in one part"));
+}
+
 static void rise_and_fall(struct verdict_facts *f)
 {
     f->live.fallen_bytes = 12 * MIB;
@@ -1220,6 +1262,8 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_full),
     cmocka_unit_test(test_other_process),
     cmocka_unit_test(test_wave),
+    cmocka_unit_test(test_growing_stacks),
+    cmocka_unit_test(test_rss_of_unknown_part),
     cmocka_unit_test(test_figures_of_growth),
     cmocka_unit_test(test_sureness_of_growth),
     cmocka_unit_test(test_running),
