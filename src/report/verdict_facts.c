@@ -483,9 +483,9 @@ static double kept_share(const struct timeline *t, uint64_t from, uint64_t to)
 }
 
 // Finds the growth of the live bytes, over events and over time. If the load varies, a leak is
-// linear over events, but not over time. If most events allocate blocks that are kept, however, events
-// do not show the load: a cache without replacement grows by its entries. If a program allocates and then sleeps, the growth has
-// ended over time, but not over events.
+// linear over events, but not over time. If most events allocate blocks that are kept, however,
+// events do not show the load: a cache without replacement grows by its entries. If a program
+// allocates and then sleeps, the growth has ended over time, but not over events.
 static void set_live_growth(struct verdict_facts *f, const struct file_stat *s)
 {
     const struct usage *u = &s->usage;
