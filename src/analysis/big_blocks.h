@@ -1,6 +1,5 @@
 // Measures, from the recorded residency, how much of a program's large blocks was used.
-#ifndef HEAPTAPE_ANALYSIS_BIG_BLOCKS_H
-#define HEAPTAPE_ANALYSIS_BIG_BLOCKS_H
+#pragma once
 
 #include "analysis/site_uses.h"
 #include "workload/samples.h"
@@ -38,5 +37,3 @@ struct big_blocks_use {
 // be sorted.
 void big_blocks_measure(const struct big_blocks *b, const struct samples_residency *known,
                         struct big_blocks_use *all, struct site_uses *sites);
-
-#endif

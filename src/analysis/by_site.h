@@ -1,7 +1,6 @@
 // Allocations and live blocks by call site, computed in one pass over a workload's ops in a valid
 // total order.
-#ifndef HEAPTAPE_ANALYSIS_BY_SITE_H
-#define HEAPTAPE_ANALYSIS_BY_SITE_H
+#pragma once
 
 #include "analysis/estimate.h"
 #include "analysis/site_uses.h"
@@ -164,5 +163,3 @@ double by_site_growth(const struct by_site *b, size_t site, uint64_t from, uint6
 
 // Computes each site's growth and its figures at the peak. Call after the last op.
 void by_site_finish(struct by_site *b);
-
-#endif

@@ -1,7 +1,6 @@
 // Coverage of stacks: how many bytes have stacks that reach the program's own objects, and where
 // the other stacks end.
-#ifndef HEAPTAPE_ANALYSIS_COVERAGE_H
-#define HEAPTAPE_ANALYSIS_COVERAGE_H
+#pragma once
 
 #include "analysis/by_site.h"
 #include "workload/sites.h"
@@ -83,5 +82,3 @@ void coverage_finish(struct coverage *c);
 // Returns reached / all in thousandths. The result is rounded down, so 1000 means all. Returns 1000
 // if `all` is 0.
 unsigned coverage_permille(uint64_t reached, uint64_t all);
-
-#endif

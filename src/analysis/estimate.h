@@ -2,8 +2,7 @@
 //
 // An allocation of `size` bytes is sampled with probability p = 1 − exp(−size / sample_bytes),
 // independently of all others, and weighted by 1 / p (Horvitz and Thompson, 1952).
-#ifndef HEAPTAPE_ANALYSIS_ESTIMATE_H
-#define HEAPTAPE_ANALYSIS_ESTIMATE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -30,5 +29,3 @@ void estimate_subtract(struct estimate *e, const struct estimate *part);
 // The sum must contain at least one sampled allocation. Sums without a sampled allocation are not
 // reported, and the interval accounts for the resulting bias.
 struct estimate_range estimate_bytes(const struct estimate *e, uint64_t sample_bytes);
-
-#endif

@@ -1,6 +1,5 @@
 // Statistics of a trace or workload: totals and heap usage.
-#ifndef HEAPTAPE_ANALYSIS_FILE_STAT_H
-#define HEAPTAPE_ANALYSIS_FILE_STAT_H
+#pragma once
 
 #include "analysis/big_blocks.h"
 #include "analysis/by_site.h"
@@ -137,5 +136,3 @@ int file_stat_keep_sites(struct file_stat *s, struct by_site *b, struct workload
 
 // Computes the totals after the last process.
 int file_stat_finish(struct file_stat *s);
-
-#endif

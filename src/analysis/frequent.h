@@ -1,6 +1,5 @@
 // The most frequent values in a stream, found in constant memory.
-#ifndef HEAPTAPE_ANALYSIS_FREQUENT_H
-#define HEAPTAPE_ANALYSIS_FREQUENT_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -27,5 +26,3 @@ void frequent_add(struct frequent *f, uint64_t value);
 
 // Copies all entries, in no particular order, to to[FREQUENT_MAX]. Returns the number of entries.
 size_t frequent_entries(const struct frequent *f, struct frequent_entry *to);
-
-#endif

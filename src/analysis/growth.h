@@ -1,6 +1,5 @@
 // Classifies how an amount of memory changes over time: steady, linear, saturating or saw-tooth.
-#ifndef HEAPTAPE_ANALYSIS_GROWTH_H
-#define HEAPTAPE_ANALYSIS_GROWTH_H
+#pragma once
 
 #include "analysis/timeline.h"
 
@@ -70,5 +69,3 @@ bool growth_is_wave(const struct growth *g);
 
 // Returns the name of the shape in JSON.
 const char *growth_shape_name(enum growth_shape shape);
-
-#endif

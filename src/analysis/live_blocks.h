@@ -1,6 +1,5 @@
 // Table of live blocks by slot, for passes over a workload's ops in a valid total order.
-#ifndef HEAPTAPE_ANALYSIS_LIVE_BLOCKS_H
-#define HEAPTAPE_ANALYSIS_LIVE_BLOCKS_H
+#pragma once
 
 #include "base/buf.h"
 #include "workload/format.h"
@@ -53,5 +52,3 @@ static inline void live_blocks_prefetch(const struct live_blocks *l, uint32_t sl
     if (slot < l->n)
         __builtin_prefetch(&l->items[slot], 1);
 }
-
-#endif

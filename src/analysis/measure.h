@@ -1,6 +1,5 @@
 // Statistics of repeated measurements.
-#ifndef HEAPTAPE_ANALYSIS_MEASURE_H
-#define HEAPTAPE_ANALYSIS_MEASURE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -55,5 +54,3 @@ size_t measure_runs_needed(size_t comparisons);
 // Returns the two-sided p value of the Mann-Whitney test. The value is exact for up to 20 values,
 // and otherwise approximated by the normal distribution. Returns 1 if a side is empty.
 double measure_p_value(const double *a, size_t n_a, const double *b, size_t n_b);
-
-#endif

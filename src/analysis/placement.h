@@ -8,8 +8,7 @@
 //   placement_free(&p, slot, e);
 //   placement_find(&p, &bounds, e);
 //   placement_release(&p);
-#ifndef HEAPTAPE_ANALYSIS_PLACEMENT_H
-#define HEAPTAPE_ANALYSIS_PLACEMENT_H
+#pragma once
 
 #include "base/err.h"
 #include "base/fio.h"
@@ -77,5 +76,3 @@ int placement_find(struct placement_search *p, struct placement_bounds *b, struc
 // Reads all ops of a workload and finds the bounds. If the use of a block of HT_BIG_BYTES or more
 // was measured, only the part that the program used counts. Returns 0, or a negative errno.
 int placement_read(struct workload_reader *r, struct placement_bounds *b, struct err *e);
-
-#endif

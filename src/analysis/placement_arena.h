@@ -1,6 +1,5 @@
 // Address space for placing each block at the lowest address with enough space.
-#ifndef HEAPTAPE_ANALYSIS_PLACEMENT_ARENA_H
-#define HEAPTAPE_ANALYSIS_PLACEMENT_ARENA_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -39,5 +38,3 @@ bool placement_arena_extend(struct placement_arena *a, uint64_t at, uint32_t gra
 
 // Returns the end of the last block, in granules.
 uint64_t placement_arena_end(const struct placement_arena *a);
-
-#endif

@@ -1,8 +1,7 @@
 // Finds inefficient use of blocks by call sites: blocks that are freed immediately, freed by
 // another thread, replaced by larger blocks, or just above a size class. The figures are computed
 // in one pass over a workload's ops in a valid total order.
-#ifndef HEAPTAPE_ANALYSIS_SITE_USES_H
-#define HEAPTAPE_ANALYSIS_SITE_USES_H
+#pragma once
 
 #include "analysis/usage.h"
 
@@ -41,5 +40,3 @@ void site_uses_release(struct site_uses *u);
 // be FORMAT_SLOT_NONE. `event` is the number of the op. Returns 0 or -ENOMEM.
 int site_uses_op(struct site_uses *u, const struct live_blocks *live, uint64_t event,
                  uint32_t thread, const struct workload_op *op);
-
-#endif

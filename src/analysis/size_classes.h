@@ -1,6 +1,5 @@
 // Internal fragmentation due to allocators' size classes, computed from size counts.
-#ifndef HEAPTAPE_ANALYSIS_SIZE_CLASSES_H
-#define HEAPTAPE_ANALYSIS_SIZE_CLASSES_H
+#pragma once
 
 #include "analysis/usage.h"
 
@@ -52,5 +51,3 @@ struct size_classes_top_size {
 // the sizes with the most requested bytes. Returns the number of sizes, or 0 when out of memory.
 size_t size_classes_top(const struct usage_sums *s, bool by_bytes, struct size_classes_top_size *to,
                         size_t max);
-
-#endif

@@ -1,7 +1,6 @@
 // Timeline of a run, with a limited number of bins of equal width. When all bins are in use,
 // adjacent bins are merged.
-#ifndef HEAPTAPE_ANALYSIS_TIMELINE_H
-#define HEAPTAPE_ANALYSIS_TIMELINE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -54,5 +53,3 @@ int timeline_close(struct timeline *t);
 void timeline_reach(struct timeline *t, uint64_t at);
 
 void timeline_release(struct timeline *t);
-
-#endif

@@ -1,7 +1,6 @@
 // Heap usage of a program, computed in one pass over its ops in a valid total order. Memory use
 // depends only on the number of live blocks and threads.
-#ifndef HEAPTAPE_ANALYSIS_USAGE_H
-#define HEAPTAPE_ANALYSIS_USAGE_H
+#pragma once
 
 #include "analysis/frequent.h"
 #include "analysis/live_blocks.h"
@@ -173,5 +172,3 @@ bool usage_has_allocators(const struct usage *u);
 
 // The largest size class of each group in timelines.
 extern const unsigned usage_group_last[TIMELINE_GROUPS];
-
-#endif

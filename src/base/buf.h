@@ -1,6 +1,5 @@
 // A growable byte buffer.
-#ifndef HEAPTAPE_BASE_BUF_H
-#define HEAPTAPE_BASE_BUF_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -56,5 +55,3 @@ int size_mul(size_t a, size_t b, size_t *out);
 
 int array_reserve(void **items, size_t *capacity, size_t want, size_t item_bytes);
 int array_extend(void **items, size_t *n, size_t *capacity, size_t want, size_t item_bytes);
-
-#endif

@@ -1,6 +1,5 @@
 // Build IDs of ELF files.
-#ifndef HEAPTAPE_BASE_BUILD_ID_H
-#define HEAPTAPE_BASE_BUILD_ID_H
+#pragma once
 
 #include <stdint.h>
 
@@ -11,5 +10,3 @@ char *build_id_of(const char *path);
 // Like build_id_of, but reads an ELF object whose header is at offset `start` of `fd`. The offset
 // is 0 for a file, and an address for a process's memory. Thread-safe.
 char *build_id_at(int fd, uint64_t start);
-
-#endif

@@ -1,7 +1,6 @@
 // Little-endian loads and stores at any alignment. Must not allocate, because the capture library
 // includes this header.
-#ifndef HEAPTAPE_BASE_BYTES_H
-#define HEAPTAPE_BASE_BYTES_H
+#pragma once
 
 #include <stdint.h>
 #include <string.h>
@@ -24,5 +23,3 @@ BYTES_ACCESSORS(16)
 BYTES_ACCESSORS(32)
 BYTES_ACCESSORS(64)
 #undef BYTES_ACCESSORS
-
-#endif

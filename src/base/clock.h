@@ -1,6 +1,5 @@
 // Clocks of a trace. Must not allocate or lock, because the capture library includes this header.
-#ifndef HEAPTAPE_BASE_CLOCK_H
-#define HEAPTAPE_BASE_CLOCK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -106,5 +105,3 @@ static inline uint64_t clock_to_ns(uint64_t ticks, uint64_t hz)
 {
     return hz ? (uint64_t)((unsigned __int128)ticks * 1000000000u / hz) : 0;
 }
-
-#endif

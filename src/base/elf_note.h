@@ -1,6 +1,5 @@
 // Notes of ELF objects.
-#ifndef HEAPTAPE_BASE_ELF_NOTE_H
-#define HEAPTAPE_BASE_ELF_NOTE_H
+#pragma once
 
 #include <elf.h>
 #include <stddef.h>
@@ -24,5 +23,3 @@ static inline const uint8_t *elf_note_build_id(const uint8_t *notes, size_t n, u
     }
     return NULL;
 }
-
-#endif

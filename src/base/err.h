@@ -1,6 +1,5 @@
 // Error messages of library functions.
-#ifndef HEAPTAPE_BASE_ERR_H
-#define HEAPTAPE_BASE_ERR_H
+#pragma once
 
 #include <stddef.h>
 
@@ -26,5 +25,3 @@ int err_no_memory(struct err *e, const char *file);
 // of memory".
 void err_note(void (*note)(const char *text), const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
-
-#endif

@@ -1,6 +1,5 @@
 // Sequential input and output for files, pipes and "-", with byte offsets for messages.
-#ifndef HEAPTAPE_BASE_FIO_H
-#define HEAPTAPE_BASE_FIO_H
+#pragma once
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -155,5 +154,3 @@ int output_close(struct output *out, bool commit, struct err *e);
 // Closes the output, and commits it if `rc` is 0. Returns `rc` if it is negative, else the result
 // of output_close.
 int output_finish(struct output *out, int rc, struct err *e);
-
-#endif

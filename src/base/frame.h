@@ -1,7 +1,6 @@
 // Frames: checksummed, compressed, self-contained pieces of traces, workloads and aggregates.
 // Layout: docs/reference/trace-format.md, "Frames".
-#ifndef HEAPTAPE_BASE_FRAME_H
-#define HEAPTAPE_BASE_FRAME_H
+#pragma once
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -134,5 +133,3 @@ int frame_resync(struct frame_reader *r, uint64_t *skipped_bytes, struct err *e)
 
 // Returns 1 if the bytes start with this magic, else 0.
 int frame_magic_at(const uint8_t *bytes, size_t n, uint32_t magic);
-
-#endif

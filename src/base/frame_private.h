@@ -1,6 +1,5 @@
 // Shared by frame.c and frame_write.c.
-#ifndef HEAPTAPE_BASE_FRAME_PRIVATE_H
-#define HEAPTAPE_BASE_FRAME_PRIVATE_H
+#pragma once
 
 // Byte offsets in a header: docs/reference/trace-format.md.
 enum {
@@ -14,5 +13,3 @@ enum {
     AT_PAYLOAD_HASH = 24,
     AT_HEADER_HASH = 32,
 };
-
-#endif

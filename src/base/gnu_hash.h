@@ -1,7 +1,6 @@
 // Hash of a symbol name in DT_GNU_HASH tables of ELF objects. Must not allocate or lock, because
 // the capture library includes this header.
-#ifndef HEAPTAPE_BASE_GNU_HASH_H
-#define HEAPTAPE_BASE_GNU_HASH_H
+#pragma once
 
 #include <stdint.h>
 
@@ -12,5 +11,3 @@ static inline uint32_t gnu_hash(const char *name)
         h = h * 33 + (unsigned char)*name;
     return h;
 }
-
-#endif

@@ -1,6 +1,5 @@
 // Assigns numbers to strings, for formats that store each string once.
-#ifndef HEAPTAPE_BASE_INTERN_H
-#define HEAPTAPE_BASE_INTERN_H
+#pragma once
 
 #include "base/map.h"
 
@@ -21,5 +20,3 @@ void intern_release(struct intern *s);
 // Returns the number of the string, or 0 when out of memory. Numbers start at 1 and follow the
 // order of first use. Sets *is_new to true if the string is new, else to false.
 uint64_t intern_number(struct intern *s, const char *text, bool *is_new);
-
-#endif

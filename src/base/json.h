@@ -1,6 +1,5 @@
 // Writes JSON to a stdio stream, with the necessary commas and escapes.
-#ifndef HEAPTAPE_BASE_JSON_H
-#define HEAPTAPE_BASE_JSON_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -49,5 +48,3 @@ void json_put_double(struct json *j, const char *key, double v);
 void json_put_bool(struct json *j, const char *key, bool v);
 void json_put_raw(struct json *j, const char *key,
                   const char *json); // `json` is written unchanged
-
-#endif

@@ -1,7 +1,6 @@
 // Hash map from numbers to numbers. Keys come from files and may have been chosen to collide, so
 // each process hashes with a random multiplier.
-#ifndef HEAPTAPE_BASE_MAP_H
-#define HEAPTAPE_BASE_MAP_H
+#pragma once
 
 #include "base/buf.h"
 
@@ -43,5 +42,3 @@ void map_remove(struct map *m, uint64_t key);
             map_number = *(n);                                                                     \
         map_number ? *(items) + map_number - 1 : NULL;                                             \
     })
-
-#endif

@@ -1,7 +1,6 @@
 // Large zeroed arrays in memory mapped from the kernel. The arrays grow without copying. To avoid
 // TLB misses, they use huge pages if available.
-#ifndef HEAPTAPE_BASE_PAGES_H
-#define HEAPTAPE_BASE_PAGES_H
+#pragma once
 
 #include <stddef.h>
 
@@ -19,5 +18,3 @@ void *pages_grow(void *pages, size_t had, size_t want);
     pages_array_reserve((void **)(items), (capacity), (want), sizeof **(items))
 int pages_array_reserve(void **items, size_t *capacity, size_t want, size_t item_bytes);
 void pages_array_free(void *items, size_t capacity, size_t item_bytes);
-
-#endif

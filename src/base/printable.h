@@ -4,8 +4,7 @@
 // Three kinds of bytes are written as \xNN: control characters (including U+0080 to U+009F),
 // characters that change the direction of text, and bytes that are not UTF-8. All other characters
 // are unchanged.
-#ifndef HEAPTAPE_BASE_PRINTABLE_H
-#define HEAPTAPE_BASE_PRINTABLE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -33,5 +32,3 @@ void printable_print(FILE *to, const char *text, size_t n);
 
 // Returns an escaped copy, which the caller frees, or NULL if out of memory.
 char *printable_new(const char *text);
-
-#endif

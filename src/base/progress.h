@@ -1,6 +1,5 @@
 // Progress of a long job: one line on stderr, only on a terminal.
-#ifndef HEAPTAPE_BASE_PROGRESS_H
-#define HEAPTAPE_BASE_PROGRESS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -28,5 +27,3 @@ void progress_clear(struct progress *p);
 // Formats the line after `elapsed_ns`: "convert a.ht: 12.3 M events, 45 %, 3.2 M/s, 12 s left".
 void progress_text(const struct progress *p, uint64_t done, uint64_t elapsed_ns, char *text,
                    size_t size);
-
-#endif

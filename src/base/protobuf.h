@@ -1,7 +1,6 @@
 // Encoder for protocol buffers (protobuf.dev). A message is a sequence of fields; each field begins
 // with a varint of its number and wire type (0: varint, 2: length and bytes).
-#ifndef HEAPTAPE_BASE_PROTOBUF_H
-#define HEAPTAPE_BASE_PROTOBUF_H
+#pragma once
 
 #include "base/buf.h"
 
@@ -29,5 +28,3 @@ static inline int protobuf_put_message(struct buf *to, unsigned field, struct bu
     message->size = 0;
     return rc;
 }
-
-#endif

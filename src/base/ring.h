@@ -1,7 +1,6 @@
 // Ring buffer between two threads. A producer fills its entries, and a consumer empties them. The
 // ring passes only the numbers of entries; the caller owns the contents.
-#ifndef HEAPTAPE_BASE_RING_H
-#define HEAPTAPE_BASE_RING_H
+#pragma once
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -36,5 +35,3 @@ void ring_stop(struct ring *r);
 // Returns the number of CPUs in the process's affinity mask. A pipeline does not help on a single
 // CPU.
 unsigned ring_cpus(void);
-
-#endif

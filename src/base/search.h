@@ -1,6 +1,5 @@
 // Binary search.
-#ifndef HEAPTAPE_BASE_SEARCH_H
-#define HEAPTAPE_BASE_SEARCH_H
+#pragma once
 
 #include <stddef.h>
 
@@ -19,5 +18,3 @@
         }                                                                                          \
         search_low;                                                                                \
     })
-
-#endif

@@ -1,7 +1,6 @@
 // Random numbers. The seed is for hash tables whose keys come from files: it prevents an attacker
 // from choosing colliding keys.
-#ifndef HEAPTAPE_BASE_SEED_H
-#define HEAPTAPE_BASE_SEED_H
+#pragma once
 
 #include <stdint.h>
 #include <string.h>
@@ -28,5 +27,3 @@ static inline uint64_t seed_next(uint64_t *state)
     z = (z ^ z >> 27) * 0x94d049bb133111ebu;
     return z ^ z >> 31;
 }
-
-#endif

@@ -1,6 +1,5 @@
 // Sorts arrays by members of their items.
-#ifndef HEAPTAPE_BASE_SORT_H
-#define HEAPTAPE_BASE_SORT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,5 +28,3 @@ struct sort_key {
     sort_items(items, n, sizeof *(items), (const struct sort_key[]){__VA_ARGS__, {0}})
 
 void sort_items(void *items, size_t n, size_t item_bytes, const struct sort_key *keys);
-
-#endif

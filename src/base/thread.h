@@ -1,6 +1,5 @@
 // Starts helper threads, and waits for conditions with a timeout.
-#ifndef HEAPTAPE_BASE_THREAD_H
-#define HEAPTAPE_BASE_THREAD_H
+#pragma once
 
 #include <pthread.h>
 #include <stddef.h>
@@ -15,5 +14,3 @@ int thread_start(pthread_t *thread, size_t stack_bytes, void *(*run)(void *), vo
 
 // Waits until the condition is signaled or `ns` nanoseconds have passed. Call with the mutex held.
 void thread_wait(pthread_cond_t *condition, pthread_mutex_t *mutex, uint64_t ns);
-
-#endif

@@ -1,7 +1,6 @@
 // Tagged fields. A field consists of a tag (varint), the number of its bytes (varint) and the
 // bytes. All frames consist of such fields, except frames of events. Readers skip unknown tags.
-#ifndef HEAPTAPE_BASE_TLV_H
-#define HEAPTAPE_BASE_TLV_H
+#pragma once
 
 #include "base/buf.h"
 
@@ -63,5 +62,3 @@ int tlv_set(const struct tlv_row *rows, void *to, const struct tlv *field);
 
 // Frees the strings and bytes of a struct, but does not reset the pointers.
 void tlv_release_rows(const struct tlv_row *rows, const void *of);
-
-#endif

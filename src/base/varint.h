@@ -1,7 +1,6 @@
 // Variable-length integers: LEB128 with 7 bits per byte, least significant first, and zigzag
 // encoding of signed values.
-#ifndef HEAPTAPE_BASE_VARINT_H
-#define HEAPTAPE_BASE_VARINT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -86,5 +85,3 @@ static inline int64_t zigzag_get(uint64_t v)
 {
     return (int64_t)(v >> 1) ^ -(int64_t)(v & 1);
 }
-
-#endif

@@ -1,6 +1,5 @@
 // Bars for tables on a terminal, in ASCII if the locale is not UTF-8.
-#ifndef HEAPTAPE_CLI_BAR_H
-#define HEAPTAPE_CLI_BAR_H
+#pragma once
 
 #include <stddef.h>
 
@@ -14,5 +13,3 @@ char *bar_text(char *text, size_t cells, double of_one);
 
 // Writes one character that is filled from below. A share of 0 is a space. Returns `text`.
 char *bar_level(char text[BAR_LEVEL_BYTES], double of_one);
-
-#endif

@@ -1,8 +1,7 @@
 // The command table. Each command is one row of data, from which parsing, --help, the outline of
 // the man page and the shell completions are derived. Each text here is one clause. docs/man
 // contains the long texts (see docs/adding.md).
-#ifndef HEAPTAPE_CLI_COMMAND_H
-#define HEAPTAPE_CLI_COMMAND_H
+#pragma once
 
 #include "base/clock.h"
 #include "base/err.h"
@@ -244,5 +243,3 @@ void cli_table_head(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 #define CLI_DECLARE(name) extern const struct command cmd_##name;
 COMMANDS(CLI_NOTHING, CLI_DECLARE)
 #undef CLI_DECLARE
-
-#endif

@@ -1,7 +1,6 @@
 // Prints man pages and shell completions from the command table, and Markdown from the event table,
 // for tools/generate.
-#ifndef HEAPTAPE_CLI_GENERATE_H
-#define HEAPTAPE_CLI_GENERATE_H
+#pragma once
 
 #include "cli/command.h"
 
@@ -23,5 +22,3 @@ void generate_kinds(FILE *to);
 void generate_bash(FILE *to);
 void generate_fish(FILE *to);
 void generate_zsh(FILE *to);
-
-#endif

@@ -1,6 +1,5 @@
 // Usage lines and help texts, printed from the command table.
-#ifndef HEAPTAPE_CLI_HELP_H
-#define HEAPTAPE_CLI_HELP_H
+#pragma once
 
 #include "cli/command.h"
 
@@ -17,5 +16,3 @@ int help_option_name(char *text, size_t size, const struct option *o);
 
 // Writes an option's limits and default into `text`, such as " (1 to 19; default: 3)", or "".
 void help_option_note(char *text, size_t size, const struct option *o);
-
-#endif

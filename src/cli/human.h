@@ -1,6 +1,5 @@
 // Formats numbers for readers.
-#ifndef HEAPTAPE_CLI_HUMAN_H
-#define HEAPTAPE_CLI_HUMAN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,5 +21,3 @@ char *human_buffer(void);
 // If set, microseconds are printed as "us", for terminals without UTF-8. Set before the first
 // output.
 extern bool human_ascii;
-
-#endif

@@ -1,6 +1,5 @@
 // Parses command lines according to the option table of a command.
-#ifndef HEAPTAPE_CLI_OPTIONS_H
-#define HEAPTAPE_CLI_OPTIONS_H
+#pragma once
 
 #include "cli/command.h"
 
@@ -42,5 +41,3 @@ int options_parse_pid(const char *text, void *field);
 
 // Returns "no-" for a flag that is on by default, else "".
 const char *options_prefix(const struct option *o);
-
-#endif

@@ -1,6 +1,5 @@
 // Finds heaptape's own files in a prefix or a build directory.
-#ifndef HEAPTAPE_CLI_PATHS_H
-#define HEAPTAPE_CLI_PATHS_H
+#pragma once
 
 #include <limits.h>
 #include <stdbool.h>
@@ -17,5 +16,3 @@ int paths_find(const char *name, char *out, size_t size);
 // Like paths_find, for data such as corpus/index.json. Searches in share/heaptape or the build
 // directory.
 int paths_find_data(const char *name, char *out, size_t size);
-
-#endif

@@ -1,6 +1,5 @@
 // Parses durations such as 1h, 5min, 1.5s, 20ms, 300us and 1000ns.
-#ifndef HEAPTAPE_CLI_SPAN_H
-#define HEAPTAPE_CLI_SPAN_H
+#pragma once
 
 #include <stdint.h>
 
@@ -9,5 +8,3 @@ int span_parse(const char *text, uint64_t *ns);
 
 // Like span_parse, but a number without a unit is in seconds.
 int span_parse_seconds(const char *text, uint64_t *ns);
-
-#endif

@@ -1,6 +1,5 @@
 // Finds the known word that is nearest to a mistyped word.
-#ifndef HEAPTAPE_CLI_SUGGEST_H
-#define HEAPTAPE_CLI_SUGGEST_H
+#pragma once
 
 #include <stddef.h>
 
@@ -17,5 +16,3 @@ void suggest_offer(struct suggest *s, const char *known);
 // Returns the optimal string alignment distance of two words: the number of insertions, deletions,
 // substitutions and transpositions. Returns UINT_MAX if a word is longer than 63 bytes.
 unsigned suggest_distance(const char *a, size_t a_n, const char *b, size_t b_n);
-
-#endif

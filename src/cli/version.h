@@ -1,5 +1,4 @@
-#ifndef HEAPTAPE_CLI_VERSION_H
-#define HEAPTAPE_CLI_VERSION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -7,5 +6,3 @@
 // Prints one line. With `verbose`, also prints the compiler, features, libraries and paths, each on
 // a line. For a library, prints the loaded version and, if it differs, the version at build time.
 void version_print(FILE *to, bool verbose);
-
-#endif

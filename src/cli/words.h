@@ -1,6 +1,5 @@
 // Prints paragraphs of text.
-#ifndef HEAPTAPE_CLI_WORDS_H
-#define HEAPTAPE_CLI_WORDS_H
+#pragma once
 
 #include <stdio.h>
 
@@ -13,5 +12,3 @@ size_t words_print(FILE *to, const char *text, size_t column, size_t indent, uns
 
 // Returns the width of a line in columns.
 size_t words_columns(const char *text);
-
-#endif

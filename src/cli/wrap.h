@@ -1,6 +1,5 @@
 // Wraps output at the width of the terminal.
-#ifndef HEAPTAPE_CLI_WRAP_H
-#define HEAPTAPE_CLI_WRAP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -25,5 +24,3 @@ void wrap_lines(void);
 
 // Does not wrap the next line. Use this for lines that users copy to a shell or file.
 void wrap_keep_line(void);
-
-#endif

@@ -1,6 +1,5 @@
 // Verifies heaptape's JSON documents (docs/reference/json.md) and HTML reports.
-#ifndef HEAPTAPE_COMMANDS_CHECK_DOCUMENTS_H
-#define HEAPTAPE_COMMANDS_CHECK_DOCUMENTS_H
+#pragma once
 
 #include "base/err.h"
 
@@ -24,5 +23,3 @@ bool check_documents_is_page(const uint8_t *text, size_t n);
 // Like check_documents_json, for an HTML report.
 int check_documents_page(const char *name, const char *text, size_t n,
                          struct check_documents_found *found, struct err *e);
-
-#endif

@@ -1,6 +1,5 @@
 // Functions of one command that other commands use.
-#ifndef HEAPTAPE_COMMANDS_PARTS_H
-#define HEAPTAPE_COMMANDS_PARTS_H
+#pragma once
 
 #include "cli/command.h"
 #include "experiments/matrix/jobs.h"
@@ -46,5 +45,3 @@ int command_add_result(struct document *d, const struct matrix *m, size_t number
 
 // Defined in matrix.c. Returns true if no earlier job has the workload of job `number`.
 bool command_is_first_job(const struct matrix *m, size_t number);
-
-#endif

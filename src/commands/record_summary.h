@@ -1,6 +1,5 @@
 // Messages of `record` after the recording.
-#ifndef HEAPTAPE_COMMANDS_RECORD_SUMMARY_H
-#define HEAPTAPE_COMMANDS_RECORD_SUMMARY_H
+#pragma once
 
 #include "record/record.h"
 
@@ -11,5 +10,3 @@ void record_summary_print(bool verbose, const struct record_result *r, const str
 // or 0.
 void record_summary_nothing(const char *program, pid_t pid, const struct record_result *r,
                             struct err *e);
-
-#endif

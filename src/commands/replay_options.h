@@ -1,6 +1,5 @@
 // Options and functions shared by the commands that replay workloads.
-#ifndef HEAPTAPE_COMMANDS_REPLAY_OPTIONS_H
-#define HEAPTAPE_COMMANDS_REPLAY_OPTIONS_H
+#pragma once
 
 #include "analysis/measure.h"
 #include "cli/command.h"
@@ -129,5 +128,3 @@ void replay_prepare(char player[PATH_MAX], char null_library[PATH_MAX]);
 void replay_workload(struct replay_session *s, struct replay_settings *how,
                      const struct option_list *allocators, const struct option_list *sweeps,
                      const char *path);
-
-#endif

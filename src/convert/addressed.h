@@ -6,8 +6,7 @@
 // address. One reason is that a realloc is emitted when it ends; another is that the stamps of
 // allocations may be early. Such an allocation is held back until the address is free, together
 // with its thread and all ops that depend on it (docs/design/convert.md).
-#ifndef HEAPTAPE_CONVERT_ADDRESSED_H
-#define HEAPTAPE_CONVERT_ADDRESSED_H
+#pragma once
 
 #include "base/map.h"
 #include "convert/order/order.h"
@@ -52,5 +51,3 @@ int addressed_add(void *context, const struct workload_thread_op *ops,
 // Emits all ops that are still held. Returns 0, or a negative errno.
 int addressed_finish(struct addressed *a);
 void addressed_release(struct addressed *a);
-
-#endif

@@ -1,7 +1,6 @@
 // Converts the processes of a trace while reading it. Memory use depends on the number of live
 // blocks and threads, not on the length of the trace.
-#ifndef HEAPTAPE_CONVERT_CONVERT_H
-#define HEAPTAPE_CONVERT_CONVERT_H
+#pragma once
 
 #include "convert/heap.h"
 #include "convert/order/order.h"
@@ -115,5 +114,3 @@ int convert_visit(struct converter *c,
 int convert_visit_one(struct converter *c, uint32_t process,
                       int (*visit)(void *context, const struct convert_unfinished *p),
                       void *context);
-
-#endif

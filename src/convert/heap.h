@@ -1,7 +1,6 @@
 // Heap of a fork child: the blocks that were live in the parent at the time of the fork, at the
 // same addresses.
-#ifndef HEAPTAPE_CONVERT_HEAP_H
-#define HEAPTAPE_CONVERT_HEAP_H
+#pragma once
 
 #include "convert/order/order.h"
 
@@ -81,5 +80,3 @@ int heap_each(const struct order *o, const struct heap_notes *notes,
 // Adds the blocks to the child as PREEXISTING ops of its first thread. Returns 0, or a negative
 // errno.
 int heap_restore(const struct heap *h, struct order *child);
-
-#endif

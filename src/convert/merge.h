@@ -1,7 +1,6 @@
 // Merges the streams of a trace (one or two per thread) by stamp. Words are queued per stream as
 // batches are read; the caller consumes the records in stamp order.
-#ifndef HEAPTAPE_CONVERT_MERGE_H
-#define HEAPTAPE_CONVERT_MERGE_H
+#pragma once
 
 #include "base/map.h"
 #include "trace/codec.h"
@@ -113,5 +112,3 @@ static inline bool merge_peek(struct merge_stream *s)
     }
     return false;
 }
-
-#endif

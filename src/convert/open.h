@@ -1,6 +1,5 @@
 // Opens a workload, converting it from a trace if necessary.
-#ifndef HEAPTAPE_CONVERT_OPEN_H
-#define HEAPTAPE_CONVERT_OPEN_H
+#pragma once
 
 #include "convert/process.h"
 #include "workload/file.h"
@@ -17,5 +16,3 @@ struct convert_open_options {
 // with workload_file_close.
 int convert_open(struct workload_file *w, const char *path, const struct convert_open_options *o,
                  struct err *e);
-
-#endif

@@ -1,8 +1,7 @@
 // Computes each process's peak of live bytes in a trace, without ordering the events. This takes
 // about half the time of a conversion. Memory use depends neither on the length of the trace nor on
 // the number of live blocks.
-#ifndef HEAPTAPE_CONVERT_PEAKS_H
-#define HEAPTAPE_CONVERT_PEAKS_H
+#pragma once
 
 #include "base/progress.h"
 #include "trace/file.h"
@@ -48,5 +47,3 @@ void peaks_release(struct peaks *p);
 // The caller must release *p in either case.
 int peaks_choose(struct peaks *p, struct trace_file *t, uint32_t pid, struct progress *progress,
                  struct err *e);
-
-#endif

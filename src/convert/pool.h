@@ -2,8 +2,7 @@
 // cache, and no other thread competes for it during replay. Surplus slots move in batches to a
 // shared pool. A thread that receives a batch depends on the op that freed the last slot of the
 // batch.
-#ifndef HEAPTAPE_CONVERT_POOL_H
-#define HEAPTAPE_CONVERT_POOL_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -55,5 +54,3 @@ static inline void pool_put(struct pool *p, uint32_t slot, uint64_t op)
     if (p->n == POOL_KEPT_SLOTS)
         p->lower_op = op;
 }
-
-#endif

@@ -1,7 +1,6 @@
 // Converts one process of a trace into a workload (convert_one), or each process into a file
 // (convert_each).
-#ifndef HEAPTAPE_CONVERT_PROCESS_H
-#define HEAPTAPE_CONVERT_PROCESS_H
+#pragma once
 
 #include "base/progress.h"
 #include "convert/convert.h"
@@ -85,5 +84,3 @@ int convert_process_simple(void *context, uint32_t thread, const struct workload
 // missing.
 int convert_process_done(void *context, const struct order_counts *counts,
                          const struct workload_sites *sites);
-
-#endif

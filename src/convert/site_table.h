@@ -1,7 +1,6 @@
 // A process's call sites by trace id. A thread may use a site before another thread's stream
 // delivers the definition of the site. Stacks are therefore assembled from their frames later.
-#ifndef HEAPTAPE_CONVERT_SITE_TABLE_H
-#define HEAPTAPE_CONVERT_SITE_TABLE_H
+#pragma once
 
 #include "base/map.h"
 #include "workload/sites.h"
@@ -50,5 +49,3 @@ int site_table_resolve_all(struct site_table *t);
 // In *to, sets those stacks whose frames are all defined by now. *to must be a copy of t->all.
 // Returns 0 or -ENOMEM.
 int site_table_resolve_whole(const struct site_table *t, struct workload_sites *to);
-
-#endif

@@ -2,8 +2,7 @@
 // costs one cache miss for the bucket and one for the slot, with hardly any mispredicted branches.
 // A cell holds 16 bits of the hash; a match is verified against the address in the slot. Each block
 // takes 11 to 15 bytes. An address may appear in the table more than once.
-#ifndef HEAPTAPE_CONVERT_TABLE_H
-#define HEAPTAPE_CONVERT_TABLE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -188,5 +187,3 @@ static inline void table_remove(struct table *t, uint64_t address, const uint32_
 {
     table_remove_at(t, table_place_of(t, address).home, cell);
 }
-
-#endif

@@ -1,6 +1,5 @@
 // Visits the recorded calls of all processes and threads in a trace, in stamp order.
-#ifndef HEAPTAPE_CONVERT_WALK_H
-#define HEAPTAPE_CONVERT_WALK_H
+#pragma once
 
 #include "trace/event/event.h"
 #include "trace/reader.h"
@@ -45,5 +44,3 @@ int walk_settle(struct walk *w);
 // or a negative errno. Sets *e, unless `call` returned the error.
 int walk_run(struct trace_reader *r, const struct walk_options *options, struct err *cut,
              struct err *e);
-
-#endif

@@ -1,7 +1,6 @@
 // Exports calls to a foreign format. Calls arrive in a valid total order and are changed or dropped
 // if the format cannot store them.
-#ifndef HEAPTAPE_FORMATS_EXPORT_H
-#define HEAPTAPE_FORMATS_EXPORT_H
+#pragma once
 
 #include "formats/export_buffer.h"
 #include "formats/formats.h"
@@ -115,5 +114,3 @@ static inline struct event export_event(const struct export *x, const struct eve
     with_addresses.result = export_address(x, ev->result);
     return with_addresses;
 }
-
-#endif

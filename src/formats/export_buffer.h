@@ -1,7 +1,6 @@
 // An exporter's output buffer. Copying to the page cache takes as long as formatting the text, so
 // if there is more than one CPU, a thread writes the full buffers.
-#ifndef HEAPTAPE_FORMATS_EXPORT_BUFFER_H
-#define HEAPTAPE_FORMATS_EXPORT_BUFFER_H
+#pragma once
 
 #include "base/fio.h"
 
@@ -49,5 +48,3 @@ static inline void export_buffer_commit(struct export_buffer *s, const void *end
 
 // Appends any number of bytes.
 void export_buffer_put(struct export_buffer *s, const void *bytes, size_t n);
-
-#endif

@@ -1,6 +1,5 @@
 // Writes a trace or workload in another tool's format, for `export` and `record --format`.
-#ifndef HEAPTAPE_FORMATS_EXPORT_FILE_H
-#define HEAPTAPE_FORMATS_EXPORT_FILE_H
+#pragma once
 
 #include "base/fio.h"
 #include "convert/process.h"
@@ -36,5 +35,3 @@ void export_call_from_walk(const struct trace_session *s, const struct walk_call
                            struct export_call *c);
 void export_call_from_op(const struct workload_header *h, uint32_t thread,
                          const struct workload_op *op, struct export_call *c);
-
-#endif

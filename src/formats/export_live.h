@@ -1,7 +1,6 @@
 // `record --format`: the trace goes through a pipe to a writer process, which converts it while the
 // program runs.
-#ifndef HEAPTAPE_FORMATS_EXPORT_LIVE_H
-#define HEAPTAPE_FORMATS_EXPORT_LIVE_H
+#pragma once
 
 #include "base/fio.h"
 #include "formats/export_file.h"
@@ -56,5 +55,3 @@ enum { EXPORT_LIVE_PATIENT = -1 };
 // SIGINT counts as two. One second after the second request, the writer is killed, because its
 // output may be blocked. Returns 0, or a negative errno with the message set if the writer failed.
 int export_live_finish(struct export_live *l, int requests, struct err *e);
-
-#endif

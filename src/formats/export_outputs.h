@@ -1,6 +1,5 @@
 // Outputs of an export: a single output, or one output per process if the name contains "%p".
-#ifndef HEAPTAPE_FORMATS_EXPORT_OUTPUTS_H
-#define HEAPTAPE_FORMATS_EXPORT_OUTPUTS_H
+#pragma once
 
 #include "base/map.h"
 #include "formats/export.h"
@@ -47,5 +46,3 @@ int export_outputs_flush(struct export_outputs *o);
 // truncated are removed. Return 0, or a negative errno with the message set.
 int export_outputs_end(struct export_outputs *o, uint32_t process);
 int export_outputs_close(struct export_outputs *o, bool commit);
-
-#endif

@@ -1,6 +1,5 @@
 // The json format: one JSON object per event, each on a line, as printed by `dump --format json`.
-#ifndef HEAPTAPE_FORMATS_FORMAT_JSON_H
-#define HEAPTAPE_FORMATS_FORMAT_JSON_H
+#pragma once
 
 #include "base/buf.h"
 #include "formats/export.h"
@@ -11,5 +10,3 @@ enum format_json_calls { FORMAT_JSON_SLOTS = 1, FORMAT_JSON_TIMES = 2 };
 
 // Appends an object and a newline. `calls` is a set of FORMAT_JSON_*. Returns 0 or -ENOMEM.
 int format_json_put(struct buf *to, const struct export_call *c, unsigned calls);
-
-#endif

@@ -1,6 +1,5 @@
 // The registry of foreign formats, and the interface that formats implement.
-#ifndef HEAPTAPE_FORMATS_FORMATS_H
-#define HEAPTAPE_FORMATS_FORMATS_H
+#pragma once
 
 #include "formats/formats_table.h"
 #include "trace/event/event.h"
@@ -102,5 +101,3 @@ const struct format *formats_find(const char *name);
 // format *`. Return 0, or -EINVAL if the format does not exist or cannot be imported or exported.
 int formats_parse_import(const char *name, void *field);
 int formats_parse_export(const char *name, void *field);
-
-#endif

@@ -6,8 +6,7 @@
 //   name       the name on the command line
 //   direction  IMPORT, EXPORT or BOTH
 //   what       one clause for --help that describes the files; docs/man/ lists the losses
-#ifndef HEAPTAPE_FORMATS_FORMATS_TABLE_H
-#define HEAPTAPE_FORMATS_FORMATS_TABLE_H
+#pragma once
 
 // clang-format off
 #define FORMATS_TABLE(X) \
@@ -64,5 +63,3 @@
 #define FORMATS_EXPORT_CHOICES (&(FORMATS_TABLE(FORMATS_EXPORT_CHOICE))[1])
 #define FORMATS_IMPORT_WORDS   FORMATS_TABLE(FORMATS_IMPORT_WORD)
 #define FORMATS_EXPORT_WORDS   FORMATS_TABLE(FORMATS_EXPORT_WORD)
-
-#endif

@@ -1,6 +1,5 @@
 // Totals of a workload by call site, for formats that store totals instead of calls.
-#ifndef HEAPTAPE_FORMATS_HEAP_PROFILE_H
-#define HEAPTAPE_FORMATS_HEAP_PROFILE_H
+#pragma once
 
 #include "analysis/by_site.h"
 #include "analysis/symbols/symbols.h"
@@ -61,5 +60,3 @@ struct heap_profile_level heap_profile_level(const struct heap_profile *p, uint3
 // unknown site.
 const struct workload_frame *heap_profile_frames(const struct heap_profile *p, uint32_t site,
                                                  uint32_t *n);
-
-#endif

@@ -1,7 +1,6 @@
 // Imports foreign formats. An importer reads its format and adds the events in file order. The sink
 // receives the events as batches of a trace.
-#ifndef HEAPTAPE_FORMATS_IMPORT_H
-#define HEAPTAPE_FORMATS_IMPORT_H
+#pragma once
 
 #include "base/map.h"
 #include "formats/formats.h"
@@ -128,5 +127,3 @@ int import_no_memory(struct import *im);
 // Like import_source_line, but reports lines that are too long or contain a NUL byte. With
 // keep_going, skips those lines. Returns 1, 0 at the end, or a negative errno.
 int import_line(struct import *im, const char **line, size_t *n);
-
-#endif

@@ -1,7 +1,6 @@
 // Imports a foreign file as a trace, as the workload of one process, or as one workload per
 // process.
-#ifndef HEAPTAPE_FORMATS_IMPORT_FILE_H
-#define HEAPTAPE_FORMATS_IMPORT_FILE_H
+#pragma once
 
 #include "convert/process.h"
 #include "formats/formats.h"
@@ -28,5 +27,3 @@ int import_one(struct input *in, struct output *out, const struct import_setting
 // Writes one workload per process.
 int import_each(struct input *in, const struct convert_files *files,
                 const struct import_settings *s, struct err *e);
-
-#endif

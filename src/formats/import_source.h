@@ -1,7 +1,6 @@
 // An importer's input as bytes, records or lines. Memory use does not depend on the length of the
 // input.
-#ifndef HEAPTAPE_FORMATS_IMPORT_SOURCE_H
-#define HEAPTAPE_FORMATS_IMPORT_SOURCE_H
+#pragma once
 
 #include "base/fio.h"
 
@@ -63,5 +62,3 @@ static inline ssize_t import_source_want(struct import_source *s, size_t want, s
 // message, and the next call continues after that line. The line is borrowed until the next call,
 // and the byte after it is readable.
 int import_source_line(struct import_source *s, const char **line, size_t *n, struct err *e);
-
-#endif

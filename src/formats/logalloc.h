@@ -1,6 +1,5 @@
 // Code shared by raw and munged logalloc logs.
-#ifndef HEAPTAPE_FORMATS_LOGALLOC_H
-#define HEAPTAPE_FORMATS_LOGALLOC_H
+#pragma once
 
 #include "formats/text.h"
 #include "trace/event/event.h"
@@ -25,5 +24,3 @@ const char *logalloc_parse(const char **at, const char *end, const struct text_s
 // Writes a line that logalloc_parse accepts, including its newline. Returns the end of the text.
 char *logalloc_put(char *to, const struct text_syntax *s, uint64_t pid, uint64_t tid,
                    const struct event *ev);
-
-#endif

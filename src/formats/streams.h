@@ -1,7 +1,6 @@
 // Byte streams that grow in parallel and are written one after another. A temporary file holds the
 // streams, so memory use does not depend on their length.
-#ifndef HEAPTAPE_FORMATS_STREAMS_H
-#define HEAPTAPE_FORMATS_STREAMS_H
+#pragma once
 
 #include "formats/export_buffer.h"
 
@@ -28,5 +27,3 @@ uint64_t streams_bytes(const struct streams *s, size_t i);
 
 // Writes the streams in order. Do not append data afterwards.
 int streams_write(struct streams *s, struct export_buffer *to);
-
-#endif

@@ -1,7 +1,6 @@
 // Functions shared by the text formats. They parse and write numbers and words (without using
 // locale or errno), read the lines of an import, and parse and write function calls.
-#ifndef HEAPTAPE_FORMATS_TEXT_H
-#define HEAPTAPE_FORMATS_TEXT_H
+#pragma once
 
 #include "base/bytes.h"
 #include "formats/import.h"
@@ -209,5 +208,3 @@ static inline uint64_t text_slot_of(uint64_t address)
 {
     return address >> 4;
 }
-
-#endif

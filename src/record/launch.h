@@ -1,6 +1,5 @@
 // Starts the program in its original environment, and forwards signals to it.
-#ifndef HEAPTAPE_RECORD_LAUNCH_H
-#define HEAPTAPE_RECORD_LAUNCH_H
+#pragma once
 
 #include "record/drain/drain.h"
 #include "record/record.h"
@@ -59,5 +58,3 @@ void record_launch_forward(struct record_launch *l);
 
 // Stops recording and waits for the program to exit, so that a full disk does not end the program.
 void record_launch_continue_untraced(struct record_launch *l, struct drain *c);
-
-#endif

@@ -4,8 +4,7 @@
 // A pass drains the published words of all spools once. A batch is the part of the trace that one
 // or more passes have drained. Its watermark is a stamp read before the last of these passes: all
 // events that were published before the watermark are in this batch or an earlier one.
-#ifndef HEAPTAPE_RECORD_RECORD_H
-#define HEAPTAPE_RECORD_RECORD_H
+#pragma once
 
 #include "base/err.h"
 #include "base/fio.h"
@@ -118,5 +117,3 @@ const char *record_explain(const char *program);
 // Finds the first file in PATH that access(2) permits with `mode`. If `mode` is X_OK, execvp(3)
 // would run this file. Returns false if there is no such file.
 bool record_find_program(const char *program, int mode, char path[PATH_MAX]);
-
-#endif

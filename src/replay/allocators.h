@@ -1,6 +1,5 @@
 // Allocators available for replay: their names, libraries and tunables.
-#ifndef HEAPTAPE_REPLAY_ALLOCATORS_H
-#define HEAPTAPE_REPLAY_ALLOCATORS_H
+#pragma once
 
 #include "base/err.h"
 
@@ -53,5 +52,3 @@ int allocator_find_file(const char *file, char **path);
 // Finds the library for a table row. Returns 0 and a path that the caller frees (NULL for libc),
 // -ENOENT, or -ENOMEM.
 int allocator_find(const struct allocator_info *info, char **library);
-
-#endif

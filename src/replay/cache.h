@@ -3,8 +3,7 @@
 // affect the plan. The directory and the files must belong to the user and be writable only by the
 // user; otherwise nothing is cached. A cached plan is checked like any other input and is replaced
 // if it is damaged. The least recently used plans are removed to make room for new plans.
-#ifndef HEAPTAPE_REPLAY_CACHE_H
-#define HEAPTAPE_REPLAY_CACHE_H
+#pragma once
 
 #include "replay/plan/saved.h"
 #include "workload/file.h"
@@ -44,5 +43,3 @@ void cache_store(struct cache *c, const struct plan *p, const struct workload_fi
 
 // Removes the plan that cache_load() loaded. Call if the plan is damaged.
 void cache_drop(const struct cache *c);
-
-#endif

@@ -1,6 +1,5 @@
 // Fidelity: how closely a replay matches the recorded program.
-#ifndef HEAPTAPE_REPLAY_FIDELITY_H
-#define HEAPTAPE_REPLAY_FIDELITY_H
+#pragma once
 
 #include "replay/session.h"
 
@@ -84,5 +83,3 @@ bool fidelity_is_recorded(const struct replay_session *s, const char *library);
 // Returns true if the result is of the recorded allocator. Reads no file if the workload has the
 // build ID.
 bool fidelity_has_recorded(const struct replay_session *s, const struct replay_result *r);
-
-#endif

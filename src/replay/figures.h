@@ -1,6 +1,5 @@
 // Figures of runs. The table of figures is in replay/player/figures_table.h.
-#ifndef HEAPTAPE_REPLAY_FIGURES_H
-#define HEAPTAPE_REPLAY_FIGURES_H
+#pragma once
 
 #include "replay/plan/plan.h"
 #include "replay/player/figures_table.h"
@@ -86,5 +85,3 @@ void figures_derive(union figures *f, const struct plan_facts *facts, bool is_pa
 // Summarizes n runs (1 to MEASURE_MAX_RUNS). `typical` is the index of the typical run.
 void figures_summarize(union figures *f, const union figures *const runs[], size_t n,
                        size_t typical);
-
-#endif

@@ -1,6 +1,5 @@
 // A session's results as JSON. The schemas are in docs/reference/json.
-#ifndef HEAPTAPE_REPLAY_JSON_H
-#define HEAPTAPE_REPLAY_JSON_H
+#pragma once
 
 #include "base/json.h"
 #include "replay/session.h"
@@ -20,5 +19,3 @@ void replay_json_allocator(struct json *j, const struct replay_result *r);
 void replay_json_real(struct json *j, const struct replay_session *s,
                       const struct replay_result *r);
 void replay_json_ratio(struct json *j, const char *key, const struct measure_ratio *r);
-
-#endif

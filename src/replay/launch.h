@@ -1,6 +1,5 @@
 // Starts the player, waits for it to end, and explains failures. Internal to run.c and real.c.
-#ifndef HEAPTAPE_REPLAY_LAUNCH_H
-#define HEAPTAPE_REPLAY_LAUNCH_H
+#pragma once
 
 #include "base/err.h"
 #include "replay/allocators.h"
@@ -47,5 +46,3 @@ int launch_explain_failure(const struct watchdog *w, const struct allocator *a, 
                            struct err *e);
 int launch_explain_death(const struct watchdog *w, const struct allocator *a,
                          const struct launch_outcome *s, struct err *e);
-
-#endif

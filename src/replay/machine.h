@@ -1,6 +1,5 @@
 // The machine that a replay runs on, and the build ID of a file.
-#ifndef HEAPTAPE_REPLAY_MACHINE_H
-#define HEAPTAPE_REPLAY_MACHINE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -27,5 +26,3 @@ enum { MACHINE_BUILD_ID_BYTES = 129 }; // size of a build ID as text
 // Writes the build ID of an ELF file in hexadecimal, or "" if the file has no build ID. The file
 // must have this machine's word size.
 void machine_build_id(const char *path, char *text, size_t size);
-
-#endif

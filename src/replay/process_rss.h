@@ -1,8 +1,7 @@
 // Predicts the resident memory of the whole process on each allocator. The prediction is the heap
 // in the replay plus the memory outside the heap at the recorded samples. The memory outside the
 // heap is the sampled RSS minus the heap of the recorded allocator, which must be replayed.
-#ifndef HEAPTAPE_REPLAY_PROCESS_RSS_H
-#define HEAPTAPE_REPLAY_PROCESS_RSS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -51,5 +50,3 @@ bool process_rss_has_recording(const struct replay_session *s);
 // allocator's libraries. Returns NAN if unknown.
 double process_rss_outside(const struct process_rss_outside *o, const struct replay_run *run,
                            uint64_t event);
-
-#endif

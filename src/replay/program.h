@@ -1,6 +1,5 @@
 // CPU time of the recorded program: malloc's share, and predictions for other allocators.
-#ifndef HEAPTAPE_REPLAY_PROGRAM_H
-#define HEAPTAPE_REPLAY_PROGRAM_H
+#pragma once
 
 #include "replay/session.h"
 
@@ -59,5 +58,3 @@ struct measure_ratio program_interval(const struct replay_session *s, const stru
 const char *program_ratio_missing_reason(const struct replay_session *s,
                                          const struct program_time *t,
                                          const struct replay_result *r);
-
-#endif

@@ -1,6 +1,5 @@
 // Runs the real program on a session's allocators, for comparison with the replays.
-#ifndef HEAPTAPE_REPLAY_REAL_H
-#define HEAPTAPE_REPLAY_REAL_H
+#pragma once
 
 #include "replay/session.h"
 
@@ -43,5 +42,3 @@ struct measure_ratio replay_real_ratio(const struct replay_session *s,
 // Returns 1 if the ratio of the program's CPU time lies in the predicted 95 % interval, or 0 if it
 // does not. Returns -1 for the first allocator, and if there is no interval.
 int replay_real_cpu_is_within(const struct replay_session *s, const struct replay_result *r);
-
-#endif

@@ -1,6 +1,5 @@
 // Runs the player on a plan under an allocator and collects the results.
-#ifndef HEAPTAPE_REPLAY_RUN_H
-#define HEAPTAPE_REPLAY_RUN_H
+#pragma once
 
 #include "replay/allocators.h"
 #include "replay/figures.h"
@@ -73,5 +72,3 @@ void replay_run_release(struct replay_run *run);
 // `version` ("" if not reported) and *library, and returns 0. Otherwise returns a negative errno.
 int replay_probe(const struct allocator *a, const struct replay_run_settings *s, char version[128],
                  char **library, struct err *e);
-
-#endif

@@ -6,8 +6,7 @@
 //   replay_session_run(&s, e);
 //   … s.results[i].figures …                      or replay_json
 //   replay_session_release(&s);
-#ifndef HEAPTAPE_REPLAY_SESSION_H
-#define HEAPTAPE_REPLAY_SESSION_H
+#pragma once
 
 #include "analysis/measure.h"
 #include "analysis/memory/fragmentation.h"
@@ -173,5 +172,3 @@ struct measure_ratio replay_session_ratio(const struct replay_session *s,
 
 // session_fragmentation.c: the part of replay_session_run() that handles settings.fragmentation.
 int replay_session_find_fragmentation(struct replay_session *s, struct err *e);
-
-#endif

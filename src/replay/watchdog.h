@@ -1,6 +1,5 @@
 // Detects a replay that makes no progress, and finds each thread's current op. Internal to run.c.
-#ifndef HEAPTAPE_REPLAY_WATCHDOG_H
-#define HEAPTAPE_REPLAY_WATCHDOG_H
+#pragma once
 
 #include "replay/plan/streaming.h"
 #include "replay/player/results.h"
@@ -41,5 +40,3 @@ struct watchdog_op {
     uint64_t position; // like failed_position in struct results
 };
 bool watchdog_op_of(const struct watchdog *w, uint64_t thread, struct watchdog_op *op);
-
-#endif

@@ -1,6 +1,5 @@
 // Comparison of two workloads or of two sets of results.
-#ifndef HEAPTAPE_REPORT_DIFF_H
-#define HEAPTAPE_REPORT_DIFF_H
+#pragma once
 
 #include "base/json.h"
 #include "replay/figures.h"
@@ -21,5 +20,3 @@ int diff_rows(struct document *d);
 
 // Writes the rows as the member "diff".
 void diff_write(struct json *j, const struct document *d);
-
-#endif

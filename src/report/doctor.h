@@ -1,7 +1,6 @@
 // The result of `doctor`: samples of a process ("looks"), the verdict derived from them, and notes
 // about memory that the verdict does not cover.
-#ifndef HEAPTAPE_REPORT_DOCTOR_H
-#define HEAPTAPE_REPORT_DOCTOR_H
+#pragma once
 
 #include "base/json.h"
 #include "record/look/look.h"
@@ -74,5 +73,3 @@ int doctor_print(const struct doctor *d);
 
 // Writes the object of `doctor --json`.
 void doctor_json(struct json *j, const struct doctor *d);
-
-#endif

@@ -1,7 +1,6 @@
 // Findings are sentences that point out something unusual in a recording or in results. The text,
 // the JSON and the HTML report show the same findings.
-#ifndef HEAPTAPE_REPORT_FINDINGS_H
-#define HEAPTAPE_REPORT_FINDINGS_H
+#pragma once
 
 #include "analysis/file_stat.h"
 #include "base/json.h"
@@ -141,5 +140,3 @@ HT_FINDINGS(HT_X)
 
 // Returns a share such as "3.2 %" or "45 %". The result is in one of the buffers of cli/human.h.
 const char *findings_percent(double share);
-
-#endif

@@ -1,6 +1,5 @@
 // Limits of `diff --fail-on`.
-#ifndef HEAPTAPE_REPORT_GATE_H
-#define HEAPTAPE_REPORT_GATE_H
+#pragma once
 
 #include "base/err.h"
 #include "report/sites_diff.h"
@@ -59,5 +58,3 @@ void gate_count(struct gate *g, unsigned side, const struct stack *stack,
 // Sets `failed`. If has_sites is not set, also sets `a` and `b`. `totals` describes the whole
 // recordings. Call after all call sites have been counted.
 void gate_check(struct gate *g, const struct sites_diff_side totals[2]);
-
-#endif

@@ -1,6 +1,5 @@
 // Profiles of call sites in the formats of other tools.
-#ifndef HEAPTAPE_REPORT_PROFILE_H
-#define HEAPTAPE_REPORT_PROFILE_H
+#pragma once
 
 #include "analysis/by_site.h"
 #include "analysis/symbols/symbols.h"
@@ -85,5 +84,3 @@ int profile_json(struct json *j, enum profile_json_format format, const struct p
 // at the end if the weight is PROFILE_LIVE, and at the peak otherwise. Returns 0, or -ENOMEM
 // without having written anything.
 int profile_jeprof(FILE *to, const struct profile_json_of *of);
-
-#endif

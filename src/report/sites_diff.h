@@ -1,8 +1,7 @@
 // Comparison of the call sites of two recordings. Sites are matched by function, file and line,
 // because addresses differ between two builds of a program. Line numbers differ if the code above
 // the line has changed.
-#ifndef HEAPTAPE_REPORT_SITES_DIFF_H
-#define HEAPTAPE_REPORT_SITES_DIFF_H
+#pragma once
 
 #include "analysis/file_stat.h"
 #include "analysis/symbols/stack.h"
@@ -44,5 +43,3 @@ bool sites_diff_changed(const struct sites_diff_row *r);
 
 // Writes the changed rows as the member "sites".
 void sites_diff_json(struct json *j, const struct sites_diff *d);
-
-#endif

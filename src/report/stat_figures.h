@@ -4,8 +4,7 @@
 // A new figure needs only its row here. The row determines its value, its place in `stat`'s text,
 // JSON and schema, and its use in the findings, `report --diff` and the HTML report. usage_json.c
 // and sites_json.c write lists (sizes, lifetimes, threads, call sites).
-#ifndef HEAPTAPE_REPORT_STAT_FIGURES_H
-#define HEAPTAPE_REPORT_STAT_FIGURES_H
+#pragma once
 
 #include "analysis/file_stat.h"
 #include "base/json.h"
@@ -343,5 +342,3 @@ void stat_figures_put(struct json *j, const union stat_figures *f, enum stat_fig
 // returns the buffer.
 enum { STAT_FIGURES_PATH_BYTES = 80 };
 char *stat_figures_path(unsigned figure, char path[STAT_FIGURES_PATH_BYTES]);
-
-#endif

@@ -1,8 +1,7 @@
 // The verdict on a process explains in one sentence why the process's memory is resident. The
 // verdict also includes the supporting figures and a remedy. Its input is a struct of facts from a
 // recording (verdict_facts.c) or from a live process (doctor.c).
-#ifndef HEAPTAPE_REPORT_VERDICT_H
-#define HEAPTAPE_REPORT_VERDICT_H
+#pragma once
 
 #include "analysis/file_stat.h"
 #include "analysis/growth.h"
@@ -228,5 +227,3 @@ void verdict_append(char *text, size_t size, const char *fmt, ...)
 
 // Private. Returns the verdict without its sentences and remedy, which verdict_find adds.
 struct verdict verdict_choose(const struct verdict_facts *f);
-
-#endif

@@ -1,6 +1,5 @@
 // Allocations through the wrappers that call sites omit.
-#ifndef HEAPTAPE_REPORT_WRAPPER_USE_H
-#define HEAPTAPE_REPORT_WRAPPER_USE_H
+#pragma once
 
 #include "analysis/by_site.h"
 #include "analysis/symbols/wrappers.h"
@@ -18,5 +17,3 @@ struct wrapper_use *wrapper_use_new(const struct by_site *totals, struct symbols
 
 // Prints the table of `stat --wrappers`. If there are no wrappers, prints a line instead.
 void wrapper_use_print(const struct wrapper_use *all, size_t n);
-
-#endif

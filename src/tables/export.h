@@ -1,6 +1,5 @@
 // Writes a table to a CSV or Parquet file.
-#ifndef HEAPTAPE_TABLES_EXPORT_H
-#define HEAPTAPE_TABLES_EXPORT_H
+#pragma once
 
 #include "base/buf.h"
 #include "base/fio.h"
@@ -66,5 +65,3 @@ int tables_export_flush(struct tables_output *o);
 // Releases the output. If `rc` is 0, first writes the end of the file and gives the file its name.
 // Returns `rc` if it is negative, else 0 or a negative errno.
 int tables_export_finish(const struct tables_format *format, struct tables_output *o, int rc);
-
-#endif

@@ -1,6 +1,5 @@
 // Parquet encodings. https://parquet.apache.org/docs/file-format/data-pages/encodings/
-#ifndef HEAPTAPE_TABLES_PARQUET_ENCODE_H
-#define HEAPTAPE_TABLES_PARQUET_ENCODE_H
+#pragma once
 
 #include "base/buf.h"
 
@@ -13,5 +12,3 @@ int parquet_encode_hybrid(struct buf *to, const uint8_t *values, size_t n, unsig
 
 // Appends one bit for each value, least significant bit first. Returns 0 or -ENOMEM.
 int parquet_encode_bits(struct buf *to, const int64_t *values, size_t n);
-
-#endif

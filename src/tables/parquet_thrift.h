@@ -1,7 +1,6 @@
 // The part of Thrift's compact protocol that Parquet headers use.
 // https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md
-#ifndef HEAPTAPE_TABLES_PARQUET_THRIFT_H
-#define HEAPTAPE_TABLES_PARQUET_THRIFT_H
+#pragma once
 
 #include "base/buf.h"
 #include "base/varint.h"
@@ -93,5 +92,3 @@ static inline void parquet_thrift_end(struct parquet_thrift *t, int outer)
     parquet_thrift_bytes(t, "", 1);
     t->last_field = outer;
 }
-
-#endif

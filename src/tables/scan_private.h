@@ -1,6 +1,5 @@
 // Declarations shared by the source files of tables_scan.
-#ifndef HEAPTAPE_TABLES_SCAN_PRIVATE_H
-#define HEAPTAPE_TABLES_SCAN_PRIVATE_H
+#pragma once
 
 #include "base/buf.h"
 #include "convert/order/order.h"
@@ -67,5 +66,3 @@ static inline void tables_row_set_text(struct tables_row *row, unsigned column, 
     row->present |= (uint32_t)(text != NULL) << column;
     row->values[column].text = text;
 }
-
-#endif

@@ -1,7 +1,6 @@
 // Iterates over the rows of a scan. A thread scans the file, and waits when it is a certain number
 // of rows ahead of the reader. The thread blocks all signals.
-#ifndef HEAPTAPE_TABLES_STREAM_H
-#define HEAPTAPE_TABLES_STREAM_H
+#pragma once
 
 #include "tables/tables.h"
 
@@ -20,5 +19,3 @@ int tables_stream_next(struct tables_stream *s, enum tables_id *table,
 
 // Stops the scan and frees `s`, which may be NULL.
 void tables_stream_stop(struct tables_stream *s);
-
-#endif

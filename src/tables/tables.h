@@ -1,8 +1,7 @@
 // A trace or workload as tables of rows, for `sql` and `export --table`. The macros below define
 // the columns of the tables. docs/reference/tables.md describes the tables, and a test checks that
 // the page agrees with the macros.
-#ifndef HEAPTAPE_TABLES_TABLES_H
-#define HEAPTAPE_TABLES_TABLES_H
+#pragma once
 
 #include "base/err.h"
 
@@ -222,5 +221,3 @@ bool tables_op_size(const struct workload_op *op, uint64_t *size);
 // Returns 0 if the file can be opened and is a trace or workload, otherwise a negative errno with
 // the message set.
 int tables_check(const char *path, struct err *e);
-
-#endif

@@ -1,6 +1,5 @@
 // Verifies the files that tables_export writes.
-#ifndef HEAPTAPE_TABLES_VERIFY_H
-#define HEAPTAPE_TABLES_VERIFY_H
+#pragma once
 
 #include "base/fio.h"
 
@@ -12,5 +11,3 @@ int tables_verify_csv(struct input *in, uint64_t *rows, struct err *e);
 
 // Returns true if the text begins with the column names of a table, as a line of CSV.
 bool tables_is_csv(const uint8_t *text, size_t n);
-
-#endif

@@ -1,6 +1,5 @@
 // Reads a trace in a separate thread, some frames ahead of the caller.
-#ifndef HEAPTAPE_TRACE_AHEAD_H
-#define HEAPTAPE_TRACE_AHEAD_H
+#pragma once
 
 #include "trace/reader.h"
 
@@ -18,5 +17,3 @@ int trace_ahead_next(struct trace_ahead *a, struct trace_item *item, struct err 
 
 // Stops the thread and frees `a`, which may be NULL. The caller may use the reader again.
 void trace_ahead_stop(struct trace_ahead *a);
-
-#endif

@@ -9,8 +9,7 @@
 //   BASE     tag   base / 8, 59 bits
 //   LONG     tag   stamp   kind 19-26, words 27-34, error 35-42, text bytes 43-53; then the words
 //   NOTE     tag   value of the next record, 59 bits
-#ifndef HEAPTAPE_TRACE_CODEC_H
-#define HEAPTAPE_TRACE_CODEC_H
+#pragma once
 
 #include "trace/event/event.h"
 
@@ -357,5 +356,3 @@ static inline unsigned codec_get(struct codec_state *st, const uint64_t *w, uint
         ev->count = count;
     return notes + 1;
 }
-
-#endif

@@ -1,7 +1,6 @@
 // Payload of EVENTS frames: segments of records, as words or split into columns. Used by src/trace,
 // and by code that must find where records end. Layout: docs/reference/trace-format.md, "Events".
-#ifndef HEAPTAPE_TRACE_COLUMNS_H
-#define HEAPTAPE_TRACE_COLUMNS_H
+#pragma once
 
 #include "base/buf.h"
 #include "base/frame.h"
@@ -125,5 +124,3 @@ bool columns_ended(const struct columns_source *src);
 // or 0 if all kinds are known. Unpacks columns like columns_open.
 unsigned columns_unknown_kind(struct columns *c, enum columns_transform transform,
                               const uint8_t *at, size_t n);
-
-#endif

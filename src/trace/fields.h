@@ -1,6 +1,5 @@
 // Tagged fields of SESSION, PROCESS, PROCESS_END and UNRECORDED frames. For use in src/trace only.
-#ifndef HEAPTAPE_TRACE_FIELDS_H
-#define HEAPTAPE_TRACE_FIELDS_H
+#pragma once
 
 #include "base/buf.h"
 #include "trace/trace.h"
@@ -31,5 +30,3 @@ uint64_t fields_number(const uint8_t *at, size_t n, unsigned tag, uint64_t fallb
 // or if the bytes are invalid.
 bool fields_next_name(const uint8_t **at, const uint8_t *end, uint64_t *tid, const char **name,
                       size_t *bytes);
-
-#endif

@@ -1,6 +1,5 @@
 // A trace that can be read several times. To open one by path, use file_open of workload/file.h.
-#ifndef HEAPTAPE_TRACE_FILE_H
-#define HEAPTAPE_TRACE_FILE_H
+#pragma once
 
 #include "base/fio.h"
 #include "trace/pages.h"
@@ -37,5 +36,3 @@ int trace_file_each_map(struct trace_file *t,
 // Reads the end of a regular file, and restarts at the first frame. Does nothing for a pipe.
 // Returns 0, or a negative errno.
 int trace_file_read_tail(struct trace_file *t, struct err *e);
-
-#endif

@@ -1,7 +1,6 @@
 // Finds the forks in a trace. A converter needs the forks before it reads events, because a child's
 // PROCESS frame may come after events of its parent, or even after the parent's end.
-#ifndef HEAPTAPE_TRACE_FORKS_H
-#define HEAPTAPE_TRACE_FORKS_H
+#pragma once
 
 #include "base/map.h"
 #include "trace/file.h"
@@ -42,5 +41,3 @@ int trace_forks_find(struct trace_forks *f, struct trace_file *t, struct err *e)
 
 // Keeps only the forks of the process and its ancestors.
 void trace_forks_keep(struct trace_forks *f, uint32_t process);
-
-#endif

@@ -1,6 +1,5 @@
 // Joins the segments of a recording (record --segment) into one trace.
-#ifndef HEAPTAPE_TRACE_JOIN_H
-#define HEAPTAPE_TRACE_JOIN_H
+#pragma once
 
 #include "base/fio.h"
 
@@ -10,5 +9,3 @@
 // remaining segment began. Returns 0, or a negative errno with the message set: -EBADMSG if a
 // segment is missing or belongs to another recording, -EISDIR if the directory has no segments.
 int trace_join(struct input *in, const char *path, struct err *e);
-
-#endif

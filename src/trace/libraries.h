@@ -1,7 +1,6 @@
 // Libraries that an allocator needs and that a recorded program may have loaded as well, and the
 // libraries of allocators.
-#ifndef HEAPTAPE_TRACE_LIBRARIES_H
-#define HEAPTAPE_TRACE_LIBRARIES_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -27,5 +26,3 @@ static inline uint64_t libraries_bit(const char *path)
     }
     return 0;
 }
-
-#endif

@@ -1,7 +1,6 @@
 // Missing data. A trace stores the losses of each process; struct trace_losses collects them over
 // all processes.
-#ifndef HEAPTAPE_TRACE_LOSSES_H
-#define HEAPTAPE_TRACE_LOSSES_H
+#pragma once
 
 #include "trace/trace.h"
 
@@ -30,5 +29,3 @@ struct trace_losses {
 
 // Adds a process that has ended.
 void trace_losses_add(struct trace_losses *l, const struct trace_process *p);
-
-#endif

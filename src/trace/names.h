@@ -1,7 +1,6 @@
 // Names for code addresses, stored in a file: names of JIT-compiled code, or names that `symbolize`
 // resolved. Layout: docs/reference/trace-format.md, "NAMES".
-#ifndef HEAPTAPE_TRACE_NAMES_H
-#define HEAPTAPE_TRACE_NAMES_H
+#pragma once
 
 #include "base/buf.h"
 #include "base/map.h"
@@ -79,5 +78,3 @@ int names_put(struct buf *b, const struct names *n, uint32_t process, size_t *en
 // Appends the entries of a payload. Sets *process to the number of the process image. Returns 0,
 // -EBADMSG or -ENOMEM.
 int names_get(const uint8_t *at, size_t n, struct names *to, uint32_t *process);
-
-#endif

@@ -1,7 +1,6 @@
 // Packs columns whose bytes have few different values into 4, 2 or 1 bits per item, so that they
 // compress faster. Layout: docs/reference/trace-format.md, "Events".
-#ifndef HEAPTAPE_TRACE_PACKING_H
-#define HEAPTAPE_TRACE_PACKING_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -27,5 +26,3 @@ unsigned packing_put(const uint8_t *items, size_t n, uint8_t *to);
 
 // Restores n items from packing_bytes(packing, n) bytes.
 void packing_get(unsigned packing, const uint8_t *from, size_t n, uint8_t *items);
-
-#endif

@@ -1,6 +1,5 @@
 // Resident pages of a process at one point in time: payload of a PAGES frame.
-#ifndef HEAPTAPE_TRACE_PAGES_H
-#define HEAPTAPE_TRACE_PAGES_H
+#pragma once
 
 #include "base/buf.h"
 
@@ -86,5 +85,3 @@ int trace_pages_put(struct buf *b, const struct trace_pages *p);
 // -EBADMSG or -ENOMEM. Checks that runs are sorted and inside their mapping, that mappings do not
 // overlap, and that no sum of sizes exceeds 2^63.
 int trace_pages_get(const uint8_t *at, size_t n, struct trace_pages *p);
-
-#endif

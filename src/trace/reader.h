@@ -1,6 +1,5 @@
 // Reads raw traces frame by frame. Memory use is bounded by the size of a frame.
-#ifndef HEAPTAPE_TRACE_READER_H
-#define HEAPTAPE_TRACE_READER_H
+#pragma once
 
 #include "base/frame.h"
 #include "trace/trace.h"
@@ -77,5 +76,3 @@ int trace_reader_find_pid(const struct trace_reader *r, uint32_t pid, struct err
 
 // Adds a process with the next process number. All other fields are unknown.
 int trace_reader_add_process(struct trace_reader *r, struct trace_process **process, struct err *e);
-
-#endif

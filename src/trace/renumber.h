@@ -1,6 +1,5 @@
 // Copies items of a trace to another trace with different process numbers.
-#ifndef HEAPTAPE_TRACE_RENUMBER_H
-#define HEAPTAPE_TRACE_RENUMBER_H
+#pragma once
 
 #include "trace/reader.h"
 #include "trace/writer.h"
@@ -16,5 +15,3 @@ int renumber_names(struct trace_writer *w, const struct trace_item *item, const 
                    uint32_t shift, struct err *e);
 int renumber_pages(struct trace_writer *w, const struct trace_item *item, const uint32_t *numbers,
                    struct err *e);
-
-#endif

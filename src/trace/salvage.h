@@ -1,6 +1,5 @@
 // Salvages the intact frames of a damaged trace into a new trace.
-#ifndef HEAPTAPE_TRACE_SALVAGE_H
-#define HEAPTAPE_TRACE_SALVAGE_H
+#pragma once
 
 #include "base/fio.h"
 
@@ -22,5 +21,3 @@ struct trace_salvaged {
 // -EPROTO if a newer heaptape wrote the file.
 int trace_salvage(struct input *in, struct output *out, struct trace_salvaged *result,
                   struct err *e);
-
-#endif

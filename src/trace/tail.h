@@ -1,6 +1,5 @@
 // Reads the totals at the end of a trace without reading the rest of the file.
-#ifndef HEAPTAPE_TRACE_TAIL_H
-#define HEAPTAPE_TRACE_TAIL_H
+#pragma once
 
 #include "base/fio.h"
 
@@ -23,5 +22,3 @@ struct trace_tail {
 // trace was cut off, or a negative errno. After 1, call trace_tail_release.
 int trace_read_tail(struct input *in, struct trace_tail *t, struct err *e);
 void trace_tail_release(struct trace_tail *t);
-
-#endif

@@ -3,8 +3,7 @@
 // Each thread of a process image writes records into a stream of 64-bit words. A segment is a run
 // of consecutive words of a stream. A stamp is the time of an event in units of 2^stamp_shift
 // ticks.
-#ifndef HEAPTAPE_TRACE_TRACE_H
-#define HEAPTAPE_TRACE_TRACE_H
+#pragma once
 
 #include "base/clock.h"
 
@@ -330,5 +329,3 @@ static inline uint64_t trace_stamp_ns(const struct trace_session *s, uint64_t st
     uint64_t since = stamp > s->start_stamp ? stamp - s->start_stamp : 0;
     return clock_to_ns(since << s->stamp_shift, s->clock_hz);
 }
-
-#endif

@@ -1,7 +1,6 @@
 // Loops of columns.c and packing.c with vectors of 64 bytes (AVX-512). Each function handles the
 // first items, and the caller handles the rest.
-#ifndef HEAPTAPE_TRACE_WIDE_H
-#define HEAPTAPE_TRACE_WIDE_H
+#pragma once
 
 #include "trace/columns.h"
 
@@ -50,5 +49,3 @@ struct wide_bodies {
 // another record. Returns the number of records.
 uint32_t wide_merge(const struct columns *c, const uint8_t *tags, const uint16_t *stamps,
                     struct wide_bodies *b, uint64_t *to);
-
-#endif

@@ -1,6 +1,5 @@
 // Writes raw traces.
-#ifndef HEAPTAPE_TRACE_WRITER_H
-#define HEAPTAPE_TRACE_WRITER_H
+#pragma once
 
 #include "base/frame.h"
 #include "trace/names.h"
@@ -86,5 +85,3 @@ int trace_write_batch(struct trace_writer *w, uint64_t watermark, struct trace_s
 int trace_write_end(struct trace_writer *w, uint64_t end_stamp, uint64_t clock_hz, struct err *e);
 // Writes the END frame of a segment that another segment follows.
 int trace_write_segment_end(struct trace_writer *w, uint64_t end_stamp, struct err *e);
-
-#endif

@@ -1,8 +1,7 @@
 // Connections of a server. Connections are limited in total and per address, and each step of a
 // connection has a time limit. If a connection reaches a limit, it is shut down, and the server's
 // loop then closes it. All functions are thread-safe.
-#ifndef HEAPTAPE_TRANSFER_CONNECTIONS_H
-#define HEAPTAPE_TRANSFER_CONNECTIONS_H
+#pragma once
 
 #include <pthread.h>
 #include <stddef.h>
@@ -77,5 +76,3 @@ void connections_wait(struct connections *all, struct connection *c, unsigned se
 
 // Shuts down connections whose deadline has passed.
 void connections_expire(struct connections *all, uint64_t now_ns);
-
-#endif

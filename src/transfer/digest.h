@@ -1,6 +1,5 @@
 // Digests of uploaded bytes, to compare with the digests that servers return.
-#ifndef HEAPTAPE_TRANSFER_DIGEST_H
-#define HEAPTAPE_TRANSFER_DIGEST_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -24,5 +23,3 @@ void digest_add(struct digest *d, const void *bytes, size_t n);
 // Write the digest of all added bytes in lower-case hexadecimal digits.
 void digest_xxh3(const struct digest *d, char out[static DIGEST_DIGITS + 1]);
 void digest_md5(const struct digest *d, char out[static DIGEST_DIGITS + 1]);
-
-#endif

@@ -1,7 +1,6 @@
 // The spool of a recording, and the process that uploads the segments in the spool. A recording
 // never blocks on the network.
-#ifndef HEAPTAPE_TRANSFER_FEED_H
-#define HEAPTAPE_TRANSFER_FEED_H
+#pragma once
 
 #include "transfer/upload.h"
 
@@ -39,5 +38,3 @@ void feed_added(void *feed);
 // empty, removes them. Returns 0, or a negative errno, after `error` was called, if segments were
 // dropped or, unless `upload.wait_ns` is 0, not uploaded.
 int feed_end(struct feed *f);
-
-#endif

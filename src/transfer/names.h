@@ -1,7 +1,6 @@
 // Names of recordings on a receiver: HOST/PROCESS/NAME.ht, in characters that are safe on all
 // systems.
-#ifndef HEAPTAPE_TRANSFER_NAMES_H
-#define HEAPTAPE_TRANSFER_NAMES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -24,5 +23,3 @@ bool names_is_trace(const char *part, size_t n);
 // Converts `text` to a part of a name in out[0..size). Replaces characters that are not allowed
 // with "_" and truncates long strings. Converts an empty string to "_". `size` must be at least 2.
 void names_make(const char *text, char *out, size_t size);
-
-#endif

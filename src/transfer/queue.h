@@ -1,7 +1,6 @@
 // The upload spool: a directory with traces HOST/PROCESS/NAME.ht, or a subtree of such a directory.
 // A trace is removed after its upload.
-#ifndef HEAPTAPE_TRANSFER_QUEUE_H
-#define HEAPTAPE_TRANSFER_QUEUE_H
+#pragma once
 
 #include "base/err.h"
 
@@ -50,5 +49,3 @@ bool queue_is_in(const char *path, const char *folder);
 
 // Removes the directory of `path`, and its parents below `folder`, while they are empty.
 void queue_clean(const char *folder, const char *path);
-
-#endif

@@ -1,7 +1,6 @@
 // `heaptape receive`: a server that stores traces uploaded by PUT. The code is in
 // libheaptape-receive.so (see module_load).
-#ifndef HEAPTAPE_TRANSFER_RECEIVE_H
-#define HEAPTAPE_TRANSFER_RECEIVE_H
+#pragma once
 
 #include "base/err.h"
 
@@ -24,5 +23,3 @@ struct receive_settings {
 // server cannot start, returns a negative errno with the message set.
 typedef int receive_function(const struct receive_settings *s, struct err *e);
 receive_function receive_run;
-
-#endif

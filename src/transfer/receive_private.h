@@ -1,6 +1,5 @@
 // Callbacks of libmicrohttpd for the server of receive.h.
-#ifndef HEAPTAPE_TRANSFER_RECEIVE_PRIVATE_H
-#define HEAPTAPE_TRANSFER_RECEIVE_PRIVATE_H
+#pragma once
 
 #include "transfer/connections.h"
 #include "transfer/receive.h"
@@ -33,5 +32,3 @@ enum MHD_Result receive_on_request(void *receiver, struct MHD_Connection *c, con
 
 void receive_on_completed(void *receiver, struct MHD_Connection *c, void **request,
                           enum MHD_RequestTerminationCode why);
-
-#endif

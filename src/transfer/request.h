@@ -1,6 +1,5 @@
 // Uploads single files with libcurl. The code is in libheaptape-upload.so (see module_load).
-#ifndef HEAPTAPE_TRANSFER_REQUEST_H
-#define HEAPTAPE_TRANSFER_REQUEST_H
+#pragma once
 
 #include "base/err.h"
 
@@ -43,5 +42,3 @@ struct request_calls {
                 struct request_result *result);
     void (*close)(struct request *r);
 };
-
-#endif

@@ -1,6 +1,5 @@
 // Small files named by options: tokens, certificates and keys.
-#ifndef HEAPTAPE_TRANSFER_SECRET_H
-#define HEAPTAPE_TRANSFER_SECRET_H
+#pragma once
 
 #include "base/err.h"
 
@@ -15,5 +14,3 @@ enum secret_kind {
 // the call does not block. Returns the number of bytes, or a negative errno with the message set.
 // Returns -EFBIG without a message if the file is larger.
 ssize_t secret_read(const char *path, enum secret_kind kind, char *to, size_t size, struct err *e);
-
-#endif

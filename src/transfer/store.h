@@ -1,6 +1,5 @@
 // The directory of a receiver. A file gets its final name when it is complete and on disk.
-#ifndef HEAPTAPE_TRANSFER_STORE_H
-#define HEAPTAPE_TRANSFER_STORE_H
+#pragma once
 
 #include "base/err.h"
 #include "transfer/digest.h"
@@ -48,5 +47,3 @@ int store_commit(const struct store *s, struct store_file *f, const char *path,
 // If the file was not committed, removes and closes it. Frees the digest. If there is no file, does
 // nothing.
 void store_abort(const struct store *s, struct store_file *f);
-
-#endif

@@ -1,7 +1,6 @@
 // Files with bearer tokens, one token per line. A file is read at each use, so that tokens can be
 // replaced at any time.
-#ifndef HEAPTAPE_TRANSFER_TOKENS_H
-#define HEAPTAPE_TRANSFER_TOKENS_H
+#pragma once
 
 #include "base/err.h"
 
@@ -23,5 +22,3 @@ int tokens_read(const char *path, struct tokens *t, struct err *e);
 // Returns true if `given` is one of the tokens. The time that the call takes does not depend on
 // where the strings differ.
 bool tokens_have(const struct tokens *t, const char *given);
-
-#endif

@@ -1,6 +1,5 @@
 // Uploads the files of a spool, and removes each file that the server has stored.
-#ifndef HEAPTAPE_TRANSFER_UPLOAD_H
-#define HEAPTAPE_TRANSFER_UPLOAD_H
+#pragma once
 
 #include "transfer/request.h"
 
@@ -38,5 +37,3 @@ char *upload_url(const char *text, struct err *e);
 // Uploads the files, and reports failures as notes. Returns 0 even if files remain, or a negative
 // errno with the message set.
 int upload_run(const struct upload_settings *s, struct upload_result *result, struct err *e);
-
-#endif

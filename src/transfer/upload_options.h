@@ -1,6 +1,5 @@
 // Options of `upload` and `record -o URL`.
-#ifndef HEAPTAPE_TRANSFER_UPLOAD_OPTIONS_H
-#define HEAPTAPE_TRANSFER_UPLOAD_OPTIONS_H
+#pragma once
 
 #include "transfer/upload.h"
 
@@ -10,5 +9,3 @@ int upload_options_parse_s3(const char *text, void *field);
 // Loads libheaptape-upload.so and checks that the settings are complete. `s3` is NULL if --s3 is
 // not given. Returns 0, or a negative errno with the message set.
 int upload_options_complete(struct upload_settings *s, const char *s3, struct err *e);
-
-#endif

@@ -1,6 +1,5 @@
 // Decodes and checks the payload of an OPS frame.
-#ifndef HEAPTAPE_WORKLOAD_DECODE_H
-#define HEAPTAPE_WORKLOAD_DECODE_H
+#pragma once
 
 #include "workload/format.h"
 #include "workload/planes.h"
@@ -52,5 +51,3 @@ void decode_release(struct decode *d);
 // -EPROTO if a newer version wrote the frame. With -EBADMSG, *what describes the fault. With
 // -EPROTO, either `unknown_kind` or *what is set.
 int decode_frame(struct decode *d, const uint8_t *payload, size_t n, const char **what);
-
-#endif

@@ -1,6 +1,5 @@
 // Collects ops by thread and encodes the payload of an OPS frame.
-#ifndef HEAPTAPE_WORKLOAD_ENCODE_H
-#define HEAPTAPE_WORKLOAD_ENCODE_H
+#pragma once
 
 #include "base/frame.h"
 #include "base/varint.h"
@@ -182,5 +181,3 @@ static inline bool encode_is_full(const struct encode_frame *f)
 
 // Returns the lowest and highest stamp of the frame in *first and *last.
 void encode_stamps(const struct encode_frame *f, uint64_t *first, uint64_t *last);
-
-#endif

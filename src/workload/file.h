@@ -7,8 +7,7 @@
 //     file_close(&f);
 //
 // Commands that need a workload and also accept a trace call convert_open (convert/open.h).
-#ifndef HEAPTAPE_WORKLOAD_FILE_H
-#define HEAPTAPE_WORKLOAD_FILE_H
+#pragma once
 
 #include "base/fio.h"
 #include "trace/file.h"
@@ -69,5 +68,3 @@ int workload_file_adopt(struct workload_file *w, struct input *in, struct err *e
 int workload_file_rewind(struct workload_file *w, struct err *e);
 
 void workload_file_close(struct workload_file *w);
-
-#endif

@@ -1,6 +1,5 @@
 // Wire format of workloads, shared by writer and reader: docs/reference/workload-format.md.
-#ifndef HEAPTAPE_WORKLOAD_FORMAT_H
-#define HEAPTAPE_WORKLOAD_FORMAT_H
+#pragma once
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -252,5 +251,3 @@ int format_put_index(struct buf *b, const struct format_index *x);
 // Decodes an index. The caller must free `entries`, even after an error. Returns 0, -EBADMSG or
 // -ENOMEM.
 int format_get_index(const uint8_t *at, size_t n, struct format_index *x);
-
-#endif

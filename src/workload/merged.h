@@ -1,8 +1,7 @@
 // Merges workloads into one. The threads of all inputs run in parallel, and the inputs share no
 // blocks. Ops are ordered by the time since the first op of their input, plus the offset of the
 // input. Memory use depends on the number of slots and threads.
-#ifndef HEAPTAPE_WORKLOAD_MERGED_H
-#define HEAPTAPE_WORKLOAD_MERGED_H
+#pragma once
 
 #include "base/progress.h"
 #include "workload/file.h"
@@ -39,5 +38,3 @@ struct merged_files {
 // 0, or a negative errno with the message set.
 int merged_files_write(const struct merged_files *m, struct output *out, struct workload_summary *s,
                        struct err *e);
-
-#endif

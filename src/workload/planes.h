@@ -1,8 +1,7 @@
 // Splits integers into two planes of bytes, so that the entropy coder sees similar bytes together.
 // The first plane holds the first byte of each value, and the second holds the remaining bytes.
 // Layout: docs/reference/workload-format.md, "Columns".
-#ifndef HEAPTAPE_WORKLOAD_PLANES_H
-#define HEAPTAPE_WORKLOAD_PLANES_H
+#pragma once
 
 #include "base/bytes.h"
 
@@ -83,5 +82,3 @@ static inline bool planes_at_end(const struct planes *p)
 {
     return p->first == p->first_end && p->rest == p->rest_end;
 }
-
-#endif

@@ -2,8 +2,7 @@
 // an allocated slot, and the summary must be correct. Optionally proves that thread order and
 // dependencies put each use of a slot after its previous use, so that no replay can race for the
 // slot.
-#ifndef HEAPTAPE_WORKLOAD_PROOF_H
-#define HEAPTAPE_WORKLOAD_PROOF_H
+#pragma once
 
 #include "base/err.h"
 #include "base/map.h"
@@ -52,5 +51,3 @@ int proof_run(struct proof *p, const struct workload_run *run, size_t readable);
 // Checks the summary after the last op. If `all` is false, more ops follow, and the check rejects
 // only numbers that the remaining ops cannot produce. Returns the same values as proof_run.
 int proof_summary(struct proof *p, bool has_stamps, const struct workload_summary *s, bool all);
-
-#endif

@@ -1,6 +1,5 @@
 // Reads workloads. Memory use is bounded by the frame size.
-#ifndef HEAPTAPE_WORKLOAD_READER_H
-#define HEAPTAPE_WORKLOAD_READER_H
+#pragma once
 
 #include "base/frame.h"
 #include "workload/samples.h"
@@ -86,5 +85,3 @@ const struct samples_residency *workload_reader_residency(const struct workload_
 
 // Returns the samples read so far. They are complete at the end of the stream.
 const struct workload_sample *workload_reader_samples(const struct workload_reader *r, size_t *n);
-
-#endif

@@ -1,7 +1,6 @@
 // Samples of the recorded program's memory, stored in bounded memory. Beyond a limit, only the
 // lowest and the highest sample in each group of neighbors are kept.
-#ifndef HEAPTAPE_WORKLOAD_SAMPLES_H
-#define HEAPTAPE_WORKLOAD_SAMPLES_H
+#pragma once
 
 #include "workload/workload.h"
 
@@ -58,5 +57,3 @@ const struct workload_residency *samples_residency_find(const struct samples_res
 // Sets *n to the number of steps of the op. Returns the first step, or NULL if *n is 0.
 const struct workload_residency_step *
 samples_residency_steps(const struct samples_residency *l, uint32_t thread, uint64_t op, size_t *n);
-
-#endif

@@ -1,7 +1,6 @@
 // Call sites of a workload: return addresses, and the executable mappings that contain them.
 // Layout: docs/reference/workload-format.md, "SITES".
-#ifndef HEAPTAPE_WORKLOAD_SITES_H
-#define HEAPTAPE_WORKLOAD_SITES_H
+#pragma once
 
 #include "trace/names.h"
 
@@ -94,5 +93,3 @@ int workload_sites_put(struct buf *b, const struct workload_sites *s, size_t *mo
 
 // Decodes a payload and appends its modules and sites. Returns 0, -EBADMSG or -ENOMEM.
 int workload_sites_get(const uint8_t *at, size_t n, struct workload_sites *s);
-
-#endif

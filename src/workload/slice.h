@@ -2,8 +2,7 @@
 // the part get a PREEXISTING op. Dependencies on ops outside the part are dropped. Slots and
 // threads are renumbered. Memory use depends on the number of slots and threads, not on the length
 // of the workload.
-#ifndef HEAPTAPE_WORKLOAD_SLICE_H
-#define HEAPTAPE_WORKLOAD_SLICE_H
+#pragma once
 
 #include "base/progress.h"
 #include "workload/file.h"
@@ -116,5 +115,3 @@ struct slice_file_options {
 // a negative errno with the message set: -ENODATA if the part has no events.
 int slice_file(struct workload_file *in, struct output *out, const struct slice_file_options *o,
                struct slice_counts *counts, struct err *e);
-
-#endif

@@ -1,6 +1,5 @@
 // Slice internals: the threads of the part, and the numbers, stamps and dependencies of its ops.
-#ifndef HEAPTAPE_WORKLOAD_SLICE_PRIVATE_H
-#define HEAPTAPE_WORKLOAD_SLICE_PRIVATE_H
+#pragma once
 
 #include "workload/slice.h"
 
@@ -99,5 +98,3 @@ int slice_drop(struct slice *s, uint32_t thread);
 // of the source. `extra` is true if the source does not contain the op. Returns 0, or a negative
 // errno.
 int slice_emit(struct slice *s, uint32_t thread, struct workload_op *op, bool extra);
-
-#endif

@@ -1,6 +1,5 @@
 // Workload statistics, computed in one pass over the ops in total order.
-#ifndef HEAPTAPE_WORKLOAD_SUMMARY_H
-#define HEAPTAPE_WORKLOAD_SUMMARY_H
+#pragma once
 
 #include "workload/workload.h"
 
@@ -78,5 +77,3 @@ void summary_add(struct workload_summary *to, const struct workload_summary *mor
 
 // Adds early_events to *to, and raises early_max_ns and early_usual_ns to the values of `more`.
 void summary_add_early(struct workload_summary *to, const struct workload_summary *more);
-
-#endif

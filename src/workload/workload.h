@@ -3,8 +3,7 @@
 //
 // A slot is the number of a live block, and is reused after the block is freed. A frame of ops
 // contains a window of the total order, as one run of ops for each thread.
-#ifndef HEAPTAPE_WORKLOAD_WORKLOAD_H
-#define HEAPTAPE_WORKLOAD_WORKLOAD_H
+#pragma once
 
 #include "trace/event/event.h"
 
@@ -186,5 +185,3 @@ struct workload_residency_step {
 };
 
 void workload_header_release(struct workload_header *h);
-
-#endif

@@ -1,6 +1,5 @@
 // Writes workloads.
-#ifndef HEAPTAPE_WORKLOAD_WRITER_H
-#define HEAPTAPE_WORKLOAD_WRITER_H
+#pragma once
 
 #include "base/frame.h"
 #include "workload/samples.h"
@@ -67,5 +66,3 @@ int workload_output_simple(struct workload_output *w, uint32_t thread,
 
 // Returns the totals so far, except the members that only a converter sets.
 struct workload_summary workload_output_summary(const struct workload_output *w);
-
-#endif

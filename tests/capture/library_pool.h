@@ -1,6 +1,5 @@
 // The pool of libraries with an allocator, which tests compile.
-#ifndef HEAPTAPE_TESTS_LIBRARY_POOL_H
-#define HEAPTAPE_TESTS_LIBRARY_POOL_H
+#pragma once
 
 #include <stddef.h>
 #include <string.h>
@@ -23,5 +22,3 @@ static void *allocate(size_t size)
     memcpy(pool + at, &size, sizeof size);
     return pool + at + 16;
 }
-
-#endif

@@ -3,8 +3,7 @@
 // Between told_begin and told_end, a thread prints a line for each of its calls, in order, and
 // makes no other calls: stdout has a static buffer, so printing does not allocate. Programs that
 // only count calls use told_count, with sizes of TOLD_SIZE.
-#ifndef HEAPTAPE_TESTS_CAPTURE_TOLD_H
-#define HEAPTAPE_TESTS_CAPTURE_TOLD_H
+#pragma once
 
 #include "heaptape/heaptape.h"
 
@@ -50,5 +49,3 @@ static inline void told_count(const char *kind, size_t size, unsigned long n)
     if (write(1, line, (size_t)bytes) != bytes)
         errno = 0; // ignores a closed stdout
 }
-
-#endif

@@ -1,7 +1,6 @@
 // Runs the calls of a test program, immediately or when the test creates the file "go". Includes
 // only POSIX headers, because tests compile the programs by hand.
-#ifndef HEAPTAPE_TESTS_CAPTURE_WHEN_TOLD_H
-#define HEAPTAPE_TESTS_CAPTURE_WHEN_TOLD_H
+#pragma once
 
 #include <unistd.h>
 
@@ -28,5 +27,3 @@ static inline int when_told(int argc, void (*calls)(void))
     when_told_await("end");
     return 0;
 }
-
-#endif

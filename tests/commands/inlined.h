@@ -1,7 +1,6 @@
 // Containers whose functions are inlined into inlined.cc. Without headers of the C++ library, the
 // program compiles in a fifth of the time.
-#ifndef HEAPTAPE_TESTS_INLINED_H
-#define HEAPTAPE_TESTS_INLINED_H
+#pragma once
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,5 +72,3 @@ template <typename Key, typename Value> struct Map {
     }
 };
 } // namespace shop
-
-#endif

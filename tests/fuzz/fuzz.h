@@ -1,7 +1,6 @@
 // Shared by the fuzz targets. A target has the interface of libFuzzer; fuzz_main.c calls it with
 // files instead. CONTRIBUTING.md describes fuzzing.
-#ifndef HEAPTAPE_TESTS_FUZZ_H
-#define HEAPTAPE_TESTS_FUZZ_H
+#pragma once
 
 #include "base/fio.h"
 
@@ -19,5 +18,3 @@ void fuzz_frames(struct input *in, uint32_t magic, const uint8_t *data, size_t n
 
 // Opens an output to /dev/null.
 void fuzz_output(struct output *out);
-
-#endif

@@ -1,7 +1,6 @@
 // Plays a plan like the player, but without an allocator. The player trusts a plan: no word may
 // lead outside the plan, and no entry may be beyond the slot table.
-#ifndef HEAPTAPE_TESTS_PLAY_H
-#define HEAPTAPE_TESTS_PLAY_H
+#pragma once
 
 #include "replay/plan/plan.h"
 
@@ -12,5 +11,3 @@
 // waits forever. Pass false for plans loaded from files, which give no such guarantee. The plan
 // must not be streamed.
 void play_plan(const struct plan *plan, bool proved);
-
-#endif

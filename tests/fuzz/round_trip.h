@@ -1,6 +1,5 @@
 // Tests that an import of an exported file reproduces the exported calls.
-#ifndef HEAPTAPE_TESTS_ROUND_TRIP_H
-#define HEAPTAPE_TESTS_ROUND_TRIP_H
+#pragma once
 
 #include "base/err.h"
 #include "formats/formats.h"
@@ -21,5 +20,3 @@ int round_trip(const char *from, const struct format *f, bool stamps, struct err
 // process.
 int round_trip_process(const char *trace, const char *workload, uint32_t pid,
                        const struct format *f, struct err *e);
-
-#endif

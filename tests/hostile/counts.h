@@ -1,6 +1,5 @@
 // Format of the file with the counts of counted.c.
-#ifndef HEAPTAPE_TESTS_HOSTILE_COUNTS_H
-#define HEAPTAPE_TESTS_HOSTILE_COUNTS_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stddef.h>
@@ -17,5 +16,3 @@ static inline size_t counts_size(uint64_t pair)
 {
     return 16 + pair % 4093;
 }
-
-#endif

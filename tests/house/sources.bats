@@ -9,7 +9,7 @@ load ../helper
 @test "a header that needs another header is found" {
   mkdir -p copy/src/base copy/include
   cp "$HEAPTAPE_SOURCE"/src/base/{buf,err}.h copy/src/base/
-  printf '#ifndef HEAPTAPE_PLANTED\n#define HEAPTAPE_PLANTED\nstruct planted { struct buf b; };\n#endif\n' >copy/src/base/planted.h
+  printf '#pragma once\nstruct planted { struct buf b; };\n' >copy/src/base/planted.h
   run "$HEAPTAPE_SOURCE/tools/check-headers" copy
   [ "$status" -eq 1 ]
   has "$output" "src/base/planted.h: does not compile alone"
@@ -21,7 +21,7 @@ load ../helper
   echo '#include "base/planted.h"' >copy/src/base/planted.c
   run "$HEAPTAPE_SOURCE/tools/check-headers" copy
   [ "$status" -eq 1 ]
-  has "$output" "src/base/planted.h: no include guard"
+  has "$output" "src/base/planted.h: no '#pragma once'"
 }
 
 # sources [PATTERN...]: lists the project's files without built and recorded ones.

@@ -1,7 +1,6 @@
 // Order of the ops of a workload by program order and dependencies, computed with vector clocks.
 // For tests.
-#ifndef HEAPTAPE_TESTS_REACH_H
-#define HEAPTAPE_TESTS_REACH_H
+#pragma once
 
 #include "workload/workload.h"
 
@@ -31,5 +30,3 @@ bool reach_add(struct reach *r, uint32_t thread, const struct workload_op *op);
 bool reach_before(const struct reach *r, uint32_t first, uint64_t op, uint32_t thread);
 
 void reach_release(struct reach *r);
-
-#endif

@@ -1,7 +1,6 @@
 // Format of the log of a truth program: an array of struct truth_call, ordered by thread. The
 // program identifies blocks by numbers that it writes into them.
-#ifndef HEAPTAPE_TESTS_TRUTH_LOG_H
-#define HEAPTAPE_TESTS_TRUTH_LOG_H
+#pragma once
 
 #include <stdint.h>
 
@@ -29,4 +28,3 @@ struct truth_call {
 };
 
 // A thread first allocates a block of TRUTH_NAME_SIZE plus its number.
-#endif

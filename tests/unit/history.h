@@ -1,7 +1,6 @@
 // Helpers for tests of the order: they build streams of records, run the order, and check its
 // output.
-#ifndef HEAPTAPE_TESTS_HISTORY_H
-#define HEAPTAPE_TESTS_HISTORY_H
+#pragma once
 
 #include "convert/order/order.h"
 #include "trace/codec.h"
@@ -83,5 +82,3 @@ bool history_before(const struct history *h, size_t a, size_t b);
 // Returns the index of the thread's op number `n`, not counting PREEXISTING. Fails if the op does
 // not exist.
 size_t history_find(const struct history *h, uint32_t thread, uint64_t n);
-
-#endif

@@ -1,6 +1,5 @@
 // Names of plan ops for the messages of failed tests.
-#ifndef HEAPTAPE_TESTS_PLAN_OP_NAME_H
-#define HEAPTAPE_TESTS_PLAN_OP_NAME_H
+#pragma once
 
 #include "replay/plan/ops.h"
 
@@ -15,5 +14,3 @@ static inline const char *plan_op_name(unsigned op)
         return event_infos[op].name;
     return names[op] ? names[op] : "(unused)";
 }
-
-#endif

@@ -1,6 +1,5 @@
 // Adds ops of every kind that the player executes without checking its operands.
-#ifndef HEAPTAPE_TESTS_TRUSTED_OPS_H
-#define HEAPTAPE_TESTS_TRUSTED_OPS_H
+#pragma once
 
 #include "replay/plan/plan.h"
 
@@ -24,5 +23,3 @@ static int trusted_ops_add(struct plan *p, struct err *e)
                           1, e);
     return rc ? rc : plan_add_ops(p, 1, second, sizeof second / sizeof *second, e);
 }
-
-#endif

@@ -1,6 +1,5 @@
 // Included by every unit test: cmocka and the headers that it requires.
-#ifndef HEAPTAPE_TESTS_UNIT_H
-#define HEAPTAPE_TESTS_UNIT_H
+#pragma once
 
 // clang-format off
 #include <stdarg.h>
@@ -65,5 +64,3 @@ static inline clock_t unit_cpu_limit(unsigned seconds)
             cmocka_set_test_filter(argv[1]);                                                       \
         return cmocka_run_group_tests(tests, NULL, NULL);                                          \
     }
-
-#endif

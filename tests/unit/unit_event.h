@@ -1,6 +1,5 @@
 // Assertions about events with messages that name the kinds.
-#ifndef HEAPTAPE_TESTS_UNIT_EVENT_H
-#define HEAPTAPE_TESTS_UNIT_EVENT_H
+#pragma once
 
 #include "trace/event/event.h"
 #include "unit.h"
@@ -54,5 +53,3 @@ static inline void unit_assert_events_equal(const struct event *got, const struc
     if (!unit_events_equal(got, want))
         fail_msg("got      %s\nexpected %s", unit_event_text(a, got), unit_event_text(b, want));
 }
-
-#endif

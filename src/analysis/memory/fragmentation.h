@@ -1,6 +1,5 @@
 // Fragmentation: live blocks that keep sparse pages in memory.
-#ifndef HEAPTAPE_FRAGMENTATION_FRAGMENTATION_H
-#define HEAPTAPE_FRAGMENTATION_FRAGMENTATION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -88,5 +87,3 @@ void fragmentation_age_range(uint64_t key, uint64_t range[2]);
 // Writes the fragmentation as defined by fragmentation_at in replay.schema.json. `symbols` is NULL
 // if no names are available.
 void fragmentation_json(struct json *j, const struct fragmentation *h, struct symbols *symbols);
-
-#endif

@@ -1,8 +1,7 @@
 // Classifies a recorded process's resident memory into live blocks, free memory in pages with live
 // blocks, free pages, and memory outside the heap, using recorded addresses and page maps.
 // docs/reference/figures.md defines the figures.
-#ifndef HEAPTAPE_RSS_RSS_H
-#define HEAPTAPE_RSS_RSS_H
+#pragma once
 
 #include "analysis/memory/fragmentation.h"
 #include "analysis/symbols/symbols.h"
@@ -147,5 +146,3 @@ bool rss_is_resident(const void *pages, uint64_t page);
 
 // Writes the JSON document of `stat --rss` (docs/reference/json/stat-rss.schema.json).
 void rss_json(struct json *j, const struct rss *r);
-
-#endif

@@ -1,7 +1,6 @@
 // A recorded process's live blocks by address, and the pages that have ever held a block. Memory
 // use depends on the number of these blocks and pages, not on the length of the trace.
-#ifndef HEAPTAPE_RSS_HEAP_H
-#define HEAPTAPE_RSS_HEAP_H
+#pragma once
 
 #include "base/map.h"
 #include "convert/order/order.h"
@@ -60,5 +59,3 @@ bool rss_heap_has_held(const struct rss_heap *heap, uint64_t page);
 // Returns true if the address is in a heap outside the main arena. Valid only if the allocator is
 // glibc.
 bool rss_heap_is_glibc_heap(const struct rss_heap *heap, uint64_t address);
-
-#endif

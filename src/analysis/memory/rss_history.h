@@ -1,6 +1,5 @@
 // Resident memory of a recorded process over time, and its parts at the end.
-#ifndef HEAPTAPE_RSS_HISTORY_H
-#define HEAPTAPE_RSS_HISTORY_H
+#pragma once
 
 #include "analysis/memory/rss.h"
 
@@ -54,5 +53,3 @@ void rss_history_release(struct rss_history *h);
 // while converting the trace.
 int rss_history_begin(struct rss_history *h, struct rss_reading **reading, struct trace_file *t,
                       struct err *e);
-
-#endif

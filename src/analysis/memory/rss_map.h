@@ -1,7 +1,6 @@
 // Map of memory over time: occupied memory and pinning call sites, by address range and point in
 // time.
-#ifndef HEAPTAPE_RSS_MAP_H
-#define HEAPTAPE_RSS_MAP_H
+#pragma once
 
 #include "analysis/memory/rss.h"
 #include "base/json.h"
@@ -43,5 +42,3 @@ void rss_map_release(struct rss_map *m);
 
 // Writes the `address_map` of docs/reference/json/report.schema.json.
 void rss_map_json(struct json *j, const struct rss_map *m);
-
-#endif

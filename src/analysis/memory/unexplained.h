@@ -1,7 +1,6 @@
 // Resident anonymous memory that no recorded block explains: the program's own mappings, and the
 // heaps of allocators whose functions are not recorded.
-#ifndef HEAPTAPE_UNEXPLAINED_H
-#define HEAPTAPE_UNEXPLAINED_H
+#pragma once
 
 #include "base/progress.h"
 #include "trace/file.h"
@@ -35,5 +34,3 @@ struct unexplained {
 int unexplained_find(struct unexplained *u, struct trace_file *t, struct progress *progress,
                      struct err *e);
 void unexplained_release(struct unexplained *u);
-
-#endif

@@ -2,8 +2,7 @@
 // (.gnu_debuglink, .gnu_debugaltlink, build IDs) and split units (.dwo). libdw opens and
 // decompresses any file with such a name. These functions refuse files that are not regular, and
 // files that decompress to a disproportionate size.
-#ifndef HEAPTAPE_DEBUG_DEBUG_FILES_H
-#define HEAPTAPE_DEBUG_DEBUG_FILES_H
+#pragma once
 
 #include <elfutils/libdwfl.h>
 #include <stdbool.h>
@@ -34,5 +33,3 @@ bool debug_files_id_is_safe(const uint8_t *id, size_t n, const char *ending);
 
 // Returns false if the other half of a split unit is in a refused file.
 bool debug_files_unit_is_safe(Dwfl_Module *module, Dwarf_Die *unit);
-
-#endif

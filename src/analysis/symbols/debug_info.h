@@ -2,8 +2,7 @@
 // information. An index is needed, because libdw finds units only through .debug_aranges, which
 // clang and rustc do not write. Furthermore, dwarf_getscopes fails for functions that were inlined
 // from another unit or into a split unit.
-#ifndef HEAPTAPE_DEBUG_DEBUG_INFO_H
-#define HEAPTAPE_DEBUG_DEBUG_INFO_H
+#pragma once
 
 #include <elfutils/libdw.h>
 #include <elfutils/libdwfl.h>
@@ -33,5 +32,3 @@ void debug_info_find(struct debug_info *d, uint64_t address, struct debug_info_p
 // the symbol, or to 0 if unknown. Replaces dwfl_module_addrinfo of libdw, which reads all symbols
 // on every lookup.
 const char *debug_info_symbol(struct debug_info *d, uint64_t address, uint64_t *bytes);
-
-#endif

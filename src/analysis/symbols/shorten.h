@@ -1,6 +1,5 @@
 // Abbreviates names of functions.
-#ifndef HEAPTAPE_ANALYSIS_SHORTEN_H
-#define HEAPTAPE_ANALYSIS_SHORTEN_H
+#pragma once
 
 #include <stddef.h>
 
@@ -12,5 +11,3 @@ enum { SHORTEN_BYTES = 256 };
 // the return type; and the outer scopes, "…::f<…>(…)". If a single identifier is still too long,
 // the identifier is cut and ends with "…".
 const char *shorten_name(const char *name, size_t max, char to[SHORTEN_BYTES]);
-
-#endif

@@ -1,7 +1,6 @@
 // The functions on a call site's stack, and the function that represents the call site in all
 // outputs.
-#ifndef HEAPTAPE_ANALYSIS_STACK_H
-#define HEAPTAPE_ANALYSIS_STACK_H
+#pragma once
 
 #include "analysis/symbols/symbols.h"
 
@@ -43,5 +42,3 @@ const char *stack_site_text(struct symbols *s, uint64_t number, char text[STACK_
 // false, `text` is empty.
 enum { STACK_PATH_BYTES = 300 };
 void stack_path(struct symbols *s, uint64_t number, char text[STACK_PATH_BYTES]);
-
-#endif

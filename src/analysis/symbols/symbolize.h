@@ -1,6 +1,5 @@
 // Stores function names in a trace or workload, so that its reports no longer need the binaries.
-#ifndef HEAPTAPE_ANALYSIS_SYMBOLIZE_H
-#define HEAPTAPE_ANALYSIS_SYMBOLIZE_H
+#pragma once
 
 #include "base/err.h"
 #include "convert/process.h"
@@ -26,5 +25,3 @@ int symbolize(const struct symbolize_settings *how, struct symbolize_result *res
 // Returns 0, or a negative errno with *e set: -ENODATA if the workload is truncated.
 int symbolize_workload(struct input *in, struct output *out, const struct names *names,
                        struct err *e);
-
-#endif

@@ -2,8 +2,7 @@
 // are read from the files of the recorded modules, whose build IDs must match. These files are
 // searched for at their recorded paths, in the user's debug directories, in the system's .build-id
 // directories, and through debuginfod if DEBUGINFOD_URLS is set.
-#ifndef HEAPTAPE_ANALYSIS_SYMBOLS_H
-#define HEAPTAPE_ANALYSIS_SYMBOLS_H
+#pragma once
 
 #include "workload/sites.h"
 
@@ -110,5 +109,3 @@ uint64_t symbols_missing(const struct symbols *s, const char **path);
 // if they are pipes or devices with the name of a debug file, or if they decompress to a
 // disproportionate size.
 void symbols_note_refused(void (*note)(const char *text));
-
-#endif

@@ -1,7 +1,6 @@
 // Finds allocation wrappers: functions of the program that allocate for their callers, such as
 // xmalloc. docs/design/call-sites.md explains the rule.
-#ifndef HEAPTAPE_ANALYSIS_WRAPPERS_H
-#define HEAPTAPE_ANALYSIS_WRAPPERS_H
+#pragma once
 
 #include "analysis/symbols/symbols.h"
 
@@ -28,5 +27,3 @@ uint64_t wrappers_key(const struct symbol *s);
 
 // Finds the wrappers in the stacks of all call sites. *w must be empty. Returns 0 or -ENOMEM.
 int wrappers_find(struct wrappers *w, struct symbols *s);
-
-#endif

@@ -5,8 +5,7 @@
 // libc. libc.c defines, with hidden visibility, each libc function that the capture library calls.
 // The definition either makes a raw system call or forwards to libc's definition, which it finds in
 // libc's symbol table. string.c defines the functions that do not depend on libc.
-#ifndef HEAPTAPE_LIBC_LIBC_H
-#define HEAPTAPE_LIBC_LIBC_H
+#pragma once
 
 #include <stddef.h>
 
@@ -31,5 +30,3 @@ const struct r_debug *libc_objects(void);
 // Fills in *o from an entry of the list that libc_objects returns. The first mapped bytes of the
 // object must be its ELF header.
 void libc_read_object(struct object *o, const struct link_map *map);
-
-#endif

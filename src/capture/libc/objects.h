@@ -1,7 +1,6 @@
 // Finds the symbols of the objects loaded into this process, and the slots where the loader stored
 // the addresses of other objects' functions. Reads only mapped memory, and does not allocate.
-#ifndef HEAPTAPE_LIBC_OBJECTS_H
-#define HEAPTAPE_LIBC_OBJECTS_H
+#pragma once
 
 #include <link.h>
 #include <stdbool.h>
@@ -54,5 +53,3 @@ void object_each_slot(const struct object *o,
                       void (*visit)(const struct object *o, const char *name, uintptr_t *slot,
                                     void *context),
                       void *context);
-
-#endif

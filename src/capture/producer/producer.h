@@ -10,8 +10,7 @@
 // child therefore reads zeros, even after a raw clone(2). The child has no chunk, so its first
 // event takes the slow path, which creates a spool for the child. A vfork child shares its parent's
 // memory and records as its parent.
-#ifndef HEAPTAPE_CAPTURE_PRODUCER_H
-#define HEAPTAPE_CAPTURE_PRODUCER_H
+#pragma once
 
 #include "base/clock.h"
 #include "capture/producer/producer_residency.h"
@@ -666,5 +665,3 @@ void producer_enable(void);
 struct producer_thread *producer_thread_create(void *(*start)(void *), void *arg);
 void producer_thread_begin(struct producer_thread *t);
 void producer_thread_cancel(struct producer_thread *t);
-
-#endif

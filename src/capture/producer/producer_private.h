@@ -2,8 +2,7 @@
 // file calls only functions of the files that precede it in this list: state, map, owners,
 // recorder, cost, chunk, stream, maps, site (producer_site.h), residency (producer_residency.h),
 // freed, pool, exit, follow, refused, alone, process, thread, producer
-#ifndef HEAPTAPE_CAPTURE_PRODUCER_PRIVATE_H
-#define HEAPTAPE_CAPTURE_PRODUCER_PRIVATE_H
+#pragma once
 
 #include "capture/producer/producer.h"
 
@@ -437,5 +436,3 @@ size_t producer_read_file(const char *path, char *to, size_t room);
 // Returns the state of the calling thread, ready to record. Writes THREAD_START if the thread is
 // new. Returns NULL if tracing is off.
 struct producer_thread *producer_thread_ready(struct producer_process *p);
-
-#endif

@@ -8,8 +8,7 @@
 // whether the table may contain the block. This check adds no branch to the fast path. All
 // functions are lock-free. Only the kernel reads pages of the program, so an unreadable page causes
 // an error instead of a signal.
-#ifndef HEAPTAPE_CAPTURE_PRODUCER_RESIDENCY_H
-#define HEAPTAPE_CAPTURE_PRODUCER_RESIDENCY_H
+#pragma once
 
 #include "trace/event/event.h"
 
@@ -86,5 +85,3 @@ void producer_residency_follow(const struct producer_writer *w);
 
 // Call at exit. Measures the blocks that are still live.
 void producer_residency_finish(const struct producer_writer *w);
-
-#endif

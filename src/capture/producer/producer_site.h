@@ -7,8 +7,7 @@
 // on IDs. The first thread that uses a site not defined in this process writes the definition
 // (HT_FRAMES) into its own stream, before the record that refers to the site. Executable mappings
 // that contain the addresses are recorded as they are discovered (HT_MODULE).
-#ifndef HEAPTAPE_CAPTURE_PRODUCER_SITE_H
-#define HEAPTAPE_CAPTURE_PRODUCER_SITE_H
+#pragma once
 
 #include "capture/spool/spool.h"
 #include "trace/codec.h"
@@ -169,5 +168,3 @@ void producer_maps_start(struct producer_sites *sites);
 
 // Reads the mappings and records new executable mappings in the stream.
 void producer_maps_scan(struct producer_sites *sites, const struct producer_writer *w);
-
-#endif

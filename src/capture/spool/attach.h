@@ -1,8 +1,7 @@
 // Interface between libheaptape.so and `heaptape record --pid`. heaptape loads the library into a
 // running process and calls the exported functions at the end of this header in a thread of the
 // process.
-#ifndef HEAPTAPE_SPOOL_ATTACH_H
-#define HEAPTAPE_SPOOL_ATTACH_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -101,5 +100,3 @@ int heaptape_clear(void);
 const struct spool_thread *heaptape_thread(void);
 
 #pragma GCC visibility pop
-
-#endif

@@ -1,6 +1,5 @@
 // Instructions of aarch64 that contain a displacement.
-#ifndef HEAPTAPE_SPOOL_CODE_AARCH64_H
-#define HEAPTAPE_SPOOL_CODE_AARCH64_H
+#pragma once
 
 #include <stdint.h>
 
@@ -18,5 +17,3 @@ static inline int64_t code_address_displacement(uint32_t code)
 {
     return code_extend_sign((code >> 3 & 0x1ffffc) | (code >> 29 & 3), 21);
 }
-
-#endif

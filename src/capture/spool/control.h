@@ -1,8 +1,7 @@
 // Controls a recording, from the process (include/heaptape/heaptape.h) or from outside (heaptape
 // ctl). The functions do not allocate. They call nothing from libc except syscall(2) and the vDSO
 // clock.
-#ifndef HEAPTAPE_SPOOL_CONTROL_H
-#define HEAPTAPE_SPOOL_CONTROL_H
+#pragma once
 
 #include "capture/spool/spool.h"
 
@@ -57,5 +56,3 @@ uint32_t control_filters(void);
 // Returns true if the process has exited or is a zombie. Returns false if the pid is invalid in
 // this namespace.
 bool control_is_gone(uint32_t pid);
-
-#endif

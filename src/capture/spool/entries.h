@@ -11,8 +11,7 @@
 // If a function starts with an instruction at which indirect jumps may land (endbr64 on x86-64, bti
 // or paciasp on aarch64), that instruction stays in place, and the jump follows it. A plan does not
 // depend on the load address, so it can be stored under the object's build ID.
-#ifndef HEAPTAPE_SPOOL_ENTRIES_H
-#define HEAPTAPE_SPOOL_ENTRIES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -190,5 +189,3 @@ bool entries_make_jump(const struct entries_entry *entry, uint64_t base, uint64_
 // entry are replaced: `pc` itself if the instruction at `pc` stays in place, else an address in the
 // trampoline. Returns 0 if no instruction starts at `pc`.
 uint64_t entries_move(const struct entries_entry *entry, uint64_t base, uint64_t area, uint64_t pc);
-
-#endif

@@ -19,8 +19,7 @@
 // chunk is full or the thread exited) -> FREE (the recorder drained it). A thread writes words and
 // then publishes them. Published words survive the process, no matter how it dies. Once per batch,
 // the recorder also drains the published words of OWNED chunks.
-#ifndef HEAPTAPE_SPOOL_SPOOL_H
-#define HEAPTAPE_SPOOL_SPOOL_H
+#pragma once
 
 #include "capture/spool/attach.h"
 
@@ -414,5 +413,3 @@ static inline uint64_t spool_unrecorded(const struct spool_header *h)
 {
     return spool_sum(h->unrecorded);
 }
-
-#endif

@@ -9,8 +9,7 @@
 // their sites and with the words that prove that the frames are unchanged.
 //
 // Sources: DWARF 5, section 6.4; Linux Standard Base 5.0, sections 10.6 and 10.7; x86-64 psABI.
-#ifndef HEAPTAPE_CAPTURE_UNWIND_H
-#define HEAPTAPE_CAPTURE_UNWIND_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -253,5 +252,3 @@ static inline struct unwind_step unwind_unpack_rule(uint32_t rule)
 
 // Returns the rule for code at `pc`, from the tables of its object.
 uint32_t unwind_find_rule(uint64_t pc) __attribute__((visibility("hidden")));
-
-#endif

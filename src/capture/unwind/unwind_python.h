@@ -4,8 +4,7 @@
 // Reads only the state of the calling thread. The thread itself executes the frames, so the frames
 // and their code objects exist until the allocation returns, even if the thread does not hold the
 // GIL. Supports CPython 3.11 to 3.13, except builds without a GIL.
-#ifndef HEAPTAPE_CAPTURE_UNWIND_PYTHON_H
-#define HEAPTAPE_CAPTURE_UNWIND_PYTHON_H
+#pragma once
 
 #include "capture/unwind/unwind.h"
 
@@ -61,5 +60,3 @@ enum { UNWIND_PYTHON_TEXT_BYTES = 768 };
 // number of bytes, or 0 if the frame is invalid.
 uint32_t unwind_python_describe(uint64_t frame, char text[UNWIND_PYTHON_TEXT_BYTES],
                                 uint32_t *line);
-
-#endif

@@ -1,6 +1,5 @@
 // The real functions that the wrappers forward to.
-#ifndef HEAPTAPE_CAPTURE_NEXT_H
-#define HEAPTAPE_CAPTURE_NEXT_H
+#pragma once
 
 #include <malloc.h>
 #include <pthread.h>
@@ -138,5 +137,3 @@ bool next_is_bypassed(struct next_object *by);
 
 // Finds the object that contains the address. Returns false if no object contains it.
 bool next_object_of(const void *address, struct next_object *object);
-
-#endif

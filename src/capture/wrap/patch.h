@@ -1,6 +1,5 @@
 // Redirects a running program's calls to the wrappers.
-#ifndef HEAPTAPE_CAPTURE_PATCH_H
-#define HEAPTAPE_CAPTURE_PATCH_H
+#pragma once
 
 #include "capture/spool/attach.h"
 
@@ -22,5 +21,3 @@ void patch_remove(void);
 // Patches newly loaded objects, whose calls must reach the wrappers too. Call often: the function
 // checks for new objects only at intervals.
 void patch_check_objects(void);
-
-#endif

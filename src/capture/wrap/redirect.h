@@ -1,8 +1,7 @@
 // Applies plans (src/capture/spool/entries.h) in this process. While the process is recorded, all
 // calls of the redirected functions reach the wrappers, regardless of the calling object and the
 // kind of call.
-#ifndef HEAPTAPE_CAPTURE_REDIRECT_H
-#define HEAPTAPE_CAPTURE_REDIRECT_H
+#pragma once
 
 #include "capture/libc/objects.h"
 #include "capture/spool/attach.h"
@@ -85,5 +84,3 @@ void redirect_stop(void);
 // Returns the address at which the real function can be called: the trampoline if the function is
 // redirected, else `function`.
 void *redirect_real(void *function);
-
-#endif

@@ -1,6 +1,5 @@
 // Namespaces of loaded objects.
-#ifndef HEAPTAPE_CAPTURE_SPACES_H
-#define HEAPTAPE_CAPTURE_SPACES_H
+#pragma once
 
 #include "capture/libc/objects.h"
 
@@ -27,5 +26,3 @@ bool spaces_is_loaded(uintptr_t base);
 // Finds the object at `base` in the namespaces of dlmopen. Returns false if there is no such
 // object.
 bool spaces_find(uintptr_t base, struct object *o);
-
-#endif

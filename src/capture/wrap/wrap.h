@@ -1,5 +1,4 @@
-#ifndef HEAPTAPE_CAPTURE_WRAP_H
-#define HEAPTAPE_CAPTURE_WRAP_H
+#pragma once
 
 #include "capture/producer/producer.h"
 #include "capture/spool/attach.h"
@@ -118,5 +117,3 @@ int wrap_open_file(const char *path);
 // Finds the real C++ operators. The first call to an operator would do the same, but at startup no
 // other thread can hold the loader's lock.
 void wrap_cxx_resolve(void);
-
-#endif

@@ -6,8 +6,7 @@
 // too early and appear to precede the free that released its address. Such an allocation need not
 // wait, because ops refer to slots, not to addresses. The address has two blocks for a while. Only
 // when one of them is freed must it be decided which of the two it is (docs/design/convert.md).
-#ifndef HEAPTAPE_CONVERT_ORDER_H
-#define HEAPTAPE_CONVERT_ORDER_H
+#pragma once
 
 #include "trace/trace.h"
 #include "workload/writer.h"
@@ -115,5 +114,3 @@ int order_names(struct order *o, const uint8_t *at, size_t n);
 
 // Copies the counts into the workload summary. Leaves the other members of the summary unchanged.
 void order_summarise(const struct order_counts *counts, struct workload_summary *s);
-
-#endif

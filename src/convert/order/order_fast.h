@@ -1,8 +1,7 @@
 // Fast path for nearly all records: allocations at free addresses, and frees that need no new
 // dependency. Handles runs of such records of one stream, in steps that keep their state in
 // registers. order_allocate and order_release handle all other records.
-#ifndef HEAPTAPE_CONVERT_ORDER_FAST_H
-#define HEAPTAPE_CONVERT_ORDER_FAST_H
+#pragma once
 
 #include "convert/order/order_private.h"
 
@@ -228,5 +227,3 @@ static inline int order_run_fast(struct order *o, struct merge_stream *s, uint64
         }
     }
 }
-
-#endif

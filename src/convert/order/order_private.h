@@ -1,6 +1,5 @@
 // State of an order and the functions that its files share.
-#ifndef HEAPTAPE_CONVERT_ORDER_PRIVATE_H
-#define HEAPTAPE_CONVERT_ORDER_PRIVATE_H
+#pragma once
 
 #include "convert/merge.h"
 #include "convert/order/order.h"
@@ -289,5 +288,3 @@ void order_deadline(struct order *o);
 
 // Frees the oldest block at duplicate `i`'s address. Call if the record of its free was lost.
 int order_duplicate_lost(struct order *o, size_t i);
-
-#endif

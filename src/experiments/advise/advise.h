@@ -5,8 +5,7 @@
 // of settings has a share of this half; unused time passes to the next groups. Then, for each
 // figure, the best settings are repeated in turn with the current setting. Only the repetitions are
 // compared.
-#ifndef HEAPTAPE_ADVISE_ADVISE_H
-#define HEAPTAPE_ADVISE_ADVISE_H
+#pragma once
 
 #include "base/json.h"
 #include "replay/session.h"
@@ -199,5 +198,3 @@ void advise_print(const struct advise *a, enum advise_figure rank);
 
 // Writes the document of docs/reference/json/advise.schema.json.
 void advise_json(struct json *j, const struct advise *a, enum advise_figure rank);
-
-#endif

@@ -3,8 +3,7 @@
 //
 // The index is a JSON file (docs/reference/json/corpus.schema.json). A new version is written to a
 // temporary file and renamed, so the index is valid at any time.
-#ifndef HEAPTAPE_CORPUS_INDEX_H
-#define HEAPTAPE_CORPUS_INDEX_H
+#pragma once
 
 #include "base/err.h"
 
@@ -74,5 +73,3 @@ void corpus_index_print(const struct corpus_index *x, const char *const *names, 
 
 // Writes the document to a file. Returns 0, or a negative errno with the message set.
 int corpus_index_write(const struct corpus_index *x, const char *path, struct err *e);
-
-#endif

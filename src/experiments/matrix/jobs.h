@@ -4,8 +4,7 @@
 // The directory contains the file `jobs`, which is written once. If job N is done, the file N.json
 // contains the output of `replay --json`. If job N failed, the file N.err contains the error
 // output.
-#ifndef HEAPTAPE_MATRIX_JOBS_H
-#define HEAPTAPE_MATRIX_JOBS_H
+#pragma once
 
 #include "base/err.h"
 
@@ -75,5 +74,3 @@ struct matrix_how {
 // failed. Returns 0 even if jobs fail; their .err files contain the reasons. If the engine itself
 // fails, returns a negative errno with the message set.
 int matrix_run_all(struct matrix *m, const struct matrix_how *how, bool again, struct err *e);
-
-#endif

@@ -1,7 +1,6 @@
 // The blocks of a workload, numbered as in struct slice_choice. A reduction chooses a part of these
 // blocks.
-#ifndef HEAPTAPE_REDUCE_BLOCKS_H
-#define HEAPTAPE_REDUCE_BLOCKS_H
+#pragma once
 
 #include "workload/reader.h"
 
@@ -44,5 +43,3 @@ enum reduce_dimension {
 // have space for b->n numbers. Returns the number of groups, or 0 when out of memory.
 size_t reduce_blocks_group(const struct reduce_blocks *b, enum reduce_dimension d,
                            uint32_t *group_of);
-
-#endif

@@ -1,7 +1,6 @@
 // Candidates are parts of a workload that are written and judged in parallel, each in its own
 // process.
-#ifndef HEAPTAPE_REDUCE_CANDIDATES_H
-#define HEAPTAPE_REDUCE_CANDIDATES_H
+#pragma once
 
 #include "experiments/reduce/judge.h"
 #include "workload/slice.h"
@@ -56,5 +55,3 @@ int candidates_wait(struct candidates *c, int timeout_ms, const struct candidate
 
 // Ends all running candidates.
 void candidates_cancel(struct candidates *c);
-
-#endif

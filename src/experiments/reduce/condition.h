@@ -1,6 +1,5 @@
 // Conditions that a reduced workload must keep: `--keep` of heaptape reduce.
-#ifndef HEAPTAPE_REDUCE_CONDITION_H
-#define HEAPTAPE_REDUCE_CONDITION_H
+#pragma once
 
 #include "base/err.h"
 #include "replay/run.h"
@@ -68,5 +67,3 @@ void condition_release(struct condition *c);
 // Returns true if the comparison holds. Stores the compared values in *seen.
 bool condition_compare(const struct condition *c, const struct condition_figures *f,
                        struct condition_seen *seen);
-
-#endif

@@ -1,6 +1,5 @@
 // Checks, by replays or by a command, whether a workload still meets the conditions of a reduction.
-#ifndef HEAPTAPE_REDUCE_JUDGE_H
-#define HEAPTAPE_REDUCE_JUDGE_H
+#pragma once
 
 #include "experiments/reduce/condition.h"
 
@@ -34,5 +33,3 @@ int judge_workload(const struct judge *j, const char *path, unsigned runs, struc
 // differ by at least 10 % for times and 1 % for memory, or by half the input's difference if that
 // is less.
 void judge_expect(struct judge *j, const struct judge_report *input, uint64_t floor_bytes);
-
-#endif

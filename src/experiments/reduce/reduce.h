@@ -5,8 +5,7 @@
 // and the blocks of a thread, call site or size class. Shrinking runs of blocks follow (the
 // complements of Zeller's delta debugging). The first candidate that meets the condition becomes
 // the current part.
-#ifndef HEAPTAPE_REDUCE_REDUCE_H
-#define HEAPTAPE_REDUCE_REDUCE_H
+#pragma once
 
 #include "base/progress.h"
 #include "experiments/reduce/blocks.h"
@@ -91,5 +90,3 @@ typedef bool reduce_make(void *context, size_t i, struct reduce_cut *c);
 // meets the conditions or the search is stopped, or a negative errno.
 int reduce_try(struct reduce *r, reduce_make *make, void *context, const size_t range[2],
                size_t *found, struct err *e);
-
-#endif

@@ -1,7 +1,6 @@
 // Counts live blocks and allocations of a process, in total and by call site, from ops in a valid
 // total order. Memory grows only with the number of live blocks and call sites.
-#ifndef HEAPTAPE_AGGREGATE_COUNTS_H
-#define HEAPTAPE_AGGREGATE_COUNTS_H
+#pragma once
 
 #include "analysis/by_site.h"
 #include "base/map.h"
@@ -37,5 +36,3 @@ int aggregate_counts_ops(struct aggregate_counts *c, const struct workload_threa
 // Ends the periods before `stamp`. The stamps of later ops must not be lower. Returns 0, or
 // -ENOMEM.
 int aggregate_counts_reach(struct aggregate_counts *c, uint64_t stamp);
-
-#endif

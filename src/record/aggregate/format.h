@@ -1,7 +1,6 @@
 // The file format of `record --aggregate` (docs/reference/aggregate-format.md). It consists of
 // frames (base/frame.h).
-#ifndef HEAPTAPE_AGGREGATE_FORMAT_H
-#define HEAPTAPE_AGGREGATE_FORMAT_H
+#pragma once
 
 #include "base/frame.h"
 #include "record/aggregate/counts.h"
@@ -68,5 +67,3 @@ int aggregate_get_totals(const uint8_t *at, size_t n, struct by_site *to);
 int aggregate_get_others(const uint8_t *at, size_t n, uint64_t *processes,
                          struct workload_summary *sum);
 int aggregate_get_end(const uint8_t *at, size_t n, struct aggregate_end *end);
-
-#endif

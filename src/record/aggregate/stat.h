@@ -1,6 +1,5 @@
 // Statistics of a trace, a workload or an aggregate.
-#ifndef HEAPTAPE_AGGREGATE_STAT_H
-#define HEAPTAPE_AGGREGATE_STAT_H
+#pragma once
 
 #include "analysis/file_stat.h"
 
@@ -13,5 +12,3 @@ int aggregate_file_stat(struct file_stat *s, const char *path, const struct file
 // Reads all statistics of an aggregate from an input that is at its first byte. The result contains
 // the input's name.
 int aggregate_input_stat(struct file_stat *s, struct input *in, struct err *e);
-
-#endif

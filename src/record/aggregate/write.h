@@ -1,7 +1,6 @@
 // `record --aggregate`: reads a trace while it is being recorded, counts live and allocated memory
 // by call site, and periodically rewrites a file with the results.
-#ifndef HEAPTAPE_AGGREGATE_WRITE_H
-#define HEAPTAPE_AGGREGATE_WRITE_H
+#pragma once
 
 #include "base/err.h"
 
@@ -28,5 +27,3 @@ int aggregate_check(const struct aggregate_settings *s, struct err *e);
 // once, keeps the old file and retries after each interval. Returns 0, or a negative errno with `e`
 // set. If the input contains no trace, returns -ENODATA without writing a file.
 int aggregate_write(const struct aggregate_settings *s, struct err *e);
-
-#endif

@@ -1,8 +1,7 @@
 // Layout of glibc's malloc state, as in malloc/malloc.c and malloc/arena.c. The state is not
 // exported, but two invariants identify it: an empty bin of an arena points to itself, and the
 // parameters contain the limits of the thread caches.
-#ifndef HEAPTAPE_ATTACH_ARENA_H
-#define HEAPTAPE_ATTACH_ARENA_H
+#pragma once
 
 #include "record/attach/remote.h"
 
@@ -79,5 +78,3 @@ static inline bool arena_has_empty_bin(const struct arena *a, uint64_t at)
         i++;
     return i < ARENA_BINS;
 }
-
-#endif

@@ -6,8 +6,7 @@
 // stopped. During the calls, the other threads are stopped for a few milliseconds. A child of the
 // recorder controls the threads while the recorder drains. If the child is killed, the thread
 // restores itself (docs/design/capture.md).
-#ifndef HEAPTAPE_ATTACH_ATTACH_H
-#define HEAPTAPE_ATTACH_ATTACH_H
+#pragma once
 
 #include "base/err.h"
 #include "capture/spool/attach.h"
@@ -91,5 +90,3 @@ struct attach_call {
 // attach_begin. Also returns -ENOTSUP if the process lacks a function or has a seccomp filter.
 int attach_call(pid_t pid, struct attach_call *calls, size_t n, struct attach_result *result,
                 struct err *e);
-
-#endif

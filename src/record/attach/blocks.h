@@ -1,7 +1,6 @@
 // Finds the live blocks of glibc's malloc in another process: reads the chunks of all arenas and
 // excludes the blocks in fastbins and thread caches. Does not change the process.
-#ifndef HEAPTAPE_ATTACH_BLOCKS_H
-#define HEAPTAPE_ATTACH_BLOCKS_H
+#pragma once
 
 #include "capture/spool/attach.h"
 #include "record/attach/machine.h"
@@ -27,5 +26,3 @@ int blocks_find(struct blocks *b, struct remote *r, const struct machine_registe
                 size_t n, struct err *e);
 
 void blocks_release(struct blocks *b);
-
-#endif

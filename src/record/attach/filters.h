@@ -1,6 +1,5 @@
 // Checks whether the seccomp filters of a process permit loading and using libheaptape.so.
-#ifndef HEAPTAPE_ATTACH_FILTERS_H
-#define HEAPTAPE_ATTACH_FILTERS_H
+#pragma once
 
 #include "record/attach/tracees.h"
 
@@ -29,5 +28,3 @@ uint32_t filters_action(const struct sock_filter *program, size_t n,
 // stop. Sets *memfd to true if memfd_create is permitted. Returns 0, or a negative errno: -ENOTSUP
 // (a required call is forbidden), -EPERM (the filters cannot be read), -EBUSY, -ENOMEM.
 int filters_check(struct tracees *t, bool *memfd, uint64_t *paused_ns, struct err *e);
-
-#endif

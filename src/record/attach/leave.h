@@ -1,6 +1,5 @@
 // Moves the threads of a stopped process out of code that must not be interrupted.
-#ifndef HEAPTAPE_ATTACH_LEAVE_H
-#define HEAPTAPE_ATTACH_LEAVE_H
+#pragma once
 
 #include "capture/spool/attach.h"
 #include "record/attach/plans.h"
@@ -27,5 +26,3 @@ uint64_t leave_state(const struct remote *r, const struct leave_what *in, uint64
 // some threads may be running.
 struct machine_registers *leave_all(struct tracees *t, const struct leave_what *in,
                                     uint64_t most_ns);
-
-#endif

@@ -1,7 +1,6 @@
 // Registers and code of a traced thread. Each machine has a file (machine_x86_64.c,
 // machine_aarch64.c).
-#ifndef HEAPTAPE_ATTACH_MACHINE_H
-#define HEAPTAPE_ATTACH_MACHINE_H
+#pragma once
 
 #include "record/attach/remote.h"
 
@@ -73,5 +72,3 @@ bool machine_skip_syscall(pid_t tid, struct machine_registers *r, uint64_t pc);
 // Returns the result of a system call, and of a function that returned to the code of sigframe.h.
 uint64_t machine_syscall_result(const struct machine_registers *r);
 uint64_t machine_function_result(const struct machine_registers *r);
-
-#endif

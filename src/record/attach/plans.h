@@ -1,8 +1,7 @@
 // Redirects the allocator's functions in a running process. Manages the plans for the process's
 // objects (capture/spool/entries.h), the jumps in its code, and threads that are stopped among the
 // replaced instructions.
-#ifndef HEAPTAPE_ATTACH_PLANS_H
-#define HEAPTAPE_ATTACH_PLANS_H
+#pragma once
 
 #include "base/err.h"
 #include "capture/spool/attach.h"
@@ -88,5 +87,3 @@ bool plans_have_code(const struct plans *p, uint64_t pc);
 // Stores the jumps of all pending objects. Call while all threads are stopped, after
 // plans_move_threads. Does not change objects whose bytes have changed since the plan was made.
 void plans_store_jumps(struct plans *p, const struct remote *r);
-
-#endif

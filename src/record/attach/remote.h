@@ -1,7 +1,6 @@
 // Memory and symbols of another process. Reads the loader's data from memory instead of files, so
 // it also works in containers.
-#ifndef HEAPTAPE_ATTACH_REMOTE_H
-#define HEAPTAPE_ATTACH_REMOTE_H
+#pragma once
 
 #include "base/err.h"
 
@@ -95,5 +94,3 @@ struct remote_range remote_object_of(const struct remote *r, uint64_t function);
 // Returns the address of unused bytes after the code of an object, or 0. The bytes are zero and
 // executable, because the kernel maps whole pages.
 uint64_t remote_find_padding(const struct remote *r, size_t bytes);
-
-#endif

@@ -2,8 +2,7 @@
 // program through them, without a tracer. If heaptape is killed, the thread finishes its current
 // call and then restores its registers. Each machine has a file (sigframe_x86_64.c,
 // sigframe_aarch64.c).
-#ifndef HEAPTAPE_ATTACH_SIGFRAME_H
-#define HEAPTAPE_ATTACH_SIGFRAME_H
+#pragma once
 
 #include "record/attach/machine.h"
 
@@ -36,5 +35,3 @@ bool sigframe_set_pc(const struct sigframe *f, const struct remote *r, uint64_t 
 
 // Removes the code.
 void sigframe_end(struct sigframe *f, const struct remote *r);
-
-#endif

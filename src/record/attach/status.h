@@ -1,6 +1,5 @@
 // Fields of /proc/PID/task/TID/status, and checks before attaching.
-#ifndef HEAPTAPE_ATTACH_STATUS_H
-#define HEAPTAPE_ATTACH_STATUS_H
+#pragma once
 
 #include "base/err.h"
 
@@ -28,5 +27,3 @@ int status_traced(pid_t pid, pid_t tracer, struct err *e);
 
 // Explains why ptrace is not permitted and how to permit it. Returns -EACCES.
 int status_denied(pid_t pid, struct err *e);
-
-#endif

@@ -1,7 +1,6 @@
 // The threads of another process under ptrace(2). The functions leave the threads running unless
 // their comments say otherwise.
-#ifndef HEAPTAPE_ATTACH_TRACEES_H
-#define HEAPTAPE_ATTACH_TRACEES_H
+#pragma once
 
 #include "record/attach/machine.h"
 
@@ -81,5 +80,3 @@ bool tracees_stop_all(struct tracees *t, uint64_t most_ns);
 
 // Resumes all stopped threads except number `except`.
 void tracees_continue_all(struct tracees *t, size_t except);
-
-#endif

@@ -1,7 +1,6 @@
 // A bundle contains consecutive pieces of a trace that the drain queues for encoding. Its segments
 // belong to at most one batch.
-#ifndef HEAPTAPE_RECORD_BUNDLE_H
-#define HEAPTAPE_RECORD_BUNDLE_H
+#pragma once
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -80,5 +79,3 @@ int bundle_encode(const struct bundle *p, struct trace_writer *w, struct err *e)
 
 // Returns the number of events in the segments.
 uint64_t bundle_events(const struct bundle *p);
-
-#endif

@@ -1,8 +1,7 @@
 // A queue of bundles, in order, and the threads that encode them: the thread that writes the trace,
 // and helpers. Helpers have a lower priority and use CPUs that would otherwise be idle. Without
 // helpers (one CPU, or a limit on threads), the writing thread encodes everything.
-#ifndef HEAPTAPE_RECORD_COMPRESSORS_H
-#define HEAPTAPE_RECORD_COMPRESSORS_H
+#pragma once
 
 #include "base/fio.h"
 #include "base/frame.h"
@@ -57,5 +56,3 @@ uint32_t compressors_backlog(const struct compressors *l);
 
 // Returns the number of events in the queue.
 uint64_t compressors_events(struct compressors *l);
-
-#endif

@@ -1,8 +1,7 @@
 // The recorder's side of the spool: creates the session, finds and drains the spools of the
 // session's processes, and detects when processes end. Not thread-safe. A program that overwrites
 // its spool can damage only its own trace.
-#ifndef HEAPTAPE_RECORD_DRAIN_H
-#define HEAPTAPE_RECORD_DRAIN_H
+#pragma once
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -239,5 +238,3 @@ uint64_t drain_resident_bytes(const struct drain_spool *s);
 // Sleeps until SPOOL_CHUNKS_A_WAKE chunks are full, a spool appears or closes, a signal arrives, or
 // the timeout expires. `seen` is the value of drain_wakeups before the last drain.
 void drain_sleep(struct drain *c, uint32_t seen, uint64_t timeout_ns);
-
-#endif

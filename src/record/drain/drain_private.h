@@ -1,6 +1,5 @@
 // Declarations shared by the files of the drain.
-#ifndef HEAPTAPE_RECORD_DRAIN_PRIVATE_H
-#define HEAPTAPE_RECORD_DRAIN_PRIVATE_H
+#pragma once
 
 #include "record/drain/drain.h"
 #include "record/processes/proc_file.h"
@@ -104,5 +103,3 @@ void stale_remove(const char *path);
 
 // Removes directories that were left behind when this user's recorders were killed.
 void stale_sweep(const char *folder);
-
-#endif

@@ -1,7 +1,6 @@
 // Compresses drained records and writes the trace. One thread adds pieces and another thread writes
 // them. Helper threads compress (record/drain/compressors.h).
-#ifndef HEAPTAPE_RECORD_ENCODER_H
-#define HEAPTAPE_RECORD_ENCODER_H
+#pragma once
 
 #include "base/buf.h"
 #include "base/clock.h"
@@ -100,5 +99,3 @@ int encoder_finish(struct encoder *n, const struct trace_unrecorded *missed, uin
                    struct err *e);
 
 struct encoder_totals encoder_totals(const struct encoder *n);
-
-#endif

@@ -1,6 +1,5 @@
 // Data about the machine and the processes of a trace.
-#ifndef HEAPTAPE_RECORD_FACTS_H
-#define HEAPTAPE_RECORD_FACTS_H
+#pragma once
 
 #include "record/drain/drain.h"
 #include "record/record.h"
@@ -58,5 +57,3 @@ uint64_t facts_cpu_ns(pid_t pid);
 
 // Returns the number of the recorder's seccomp filters if they permit measuring residency, else 0.
 uint32_t facts_passable_filters(void);
-
-#endif

@@ -1,7 +1,6 @@
 // The spool and session of a traced process, opened from outside to read its state and control
 // recording.
-#ifndef HEAPTAPE_RECORD_TARGET_H
-#define HEAPTAPE_RECORD_TARGET_H
+#pragma once
 
 #include "base/err.h"
 #include "capture/spool/control.h"
@@ -22,5 +21,3 @@ void target_close(struct target *a);
 // unnamed. Returns 0, -EACCES, or -ENOENT if the trace is not a file or the file is empty.
 enum { TARGET_PATH_BYTES = 64 };
 int target_output(const struct target *a, char path[TARGET_PATH_BYTES], struct err *e);
-
-#endif

@@ -1,6 +1,5 @@
 // Plans for objects that define an allocator, in programs that run under heaptape.
-#ifndef HEAPTAPE_ENTRIES_ANSWER_H
-#define HEAPTAPE_ENTRIES_ANSWER_H
+#pragma once
 
 #include "capture/spool/attach.h"
 
@@ -57,5 +56,3 @@ void entries_answer_program(struct entries_answers *a, const char *path);
 // If the process runs a large executable, writes its plan in another thread, unless that thread is
 // busy. Call from one thread only.
 void entries_answer_exec(struct entries_answers *a, pid_t pid);
-
-#endif

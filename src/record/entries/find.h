@@ -1,7 +1,6 @@
 // Finds the allocator functions of an object, in its dynamic symbols, its other symbols and its
 // debug file.
-#ifndef HEAPTAPE_ENTRIES_FIND_H
-#define HEAPTAPE_ENTRIES_FIND_H
+#pragma once
 
 #include "record/entries/functions.h"
 #include "record/entries/image.h"
@@ -40,5 +39,3 @@ struct find_list {
 // Finds the functions. Returns 0, or -ENOMEM.
 int find_functions(const struct entries_image *i, const struct functions *names,
                    struct find_list *to);
-
-#endif

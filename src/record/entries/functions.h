@@ -1,7 +1,6 @@
 // Names of allocator functions: names of libc and C++, which are rows of the event table, and names
 // of known families.
-#ifndef HEAPTAPE_ENTRIES_FUNCTIONS_H
-#define HEAPTAPE_ENTRIES_FUNCTIONS_H
+#pragma once
 
 #include "base/map.h"
 #include "record/entries/plan.h"
@@ -36,5 +35,3 @@ void functions_release(struct functions *f);
 // that compilers derive from a function, and sets *suffix to their suffix (".isra.0") or to "".
 const struct functions_row *functions_find(const struct functions *f, const char *symbol,
                                            const char **suffix);
-
-#endif

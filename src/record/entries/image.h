@@ -1,8 +1,7 @@
 // An ELF object of this machine, read from its file or from the memory of a process. The object is
 // untrusted, so the sizes of tables are limited to IMAGE_MAX_TABLE, and reads outside a segment
 // fail.
-#ifndef HEAPTAPE_ENTRIES_IMAGE_H
-#define HEAPTAPE_ENTRIES_IMAGE_H
+#pragma once
 
 #include "base/buf.h"
 #include "record/entries/plan.h"
@@ -57,5 +56,3 @@ const char *image_name(const struct image_symbols *s, const Elf64_Sym *symbol);
 
 // Releases the buffers.
 void image_symbols_release(struct image_symbols *s);
-
-#endif

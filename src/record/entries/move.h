@@ -1,7 +1,6 @@
 // Moves the first instructions of one function to a trampoline. Each machine has a file
 // (move_x86_64.c, move_aarch64.c).
-#ifndef HEAPTAPE_ENTRIES_MOVE_H
-#define HEAPTAPE_ENTRIES_MOVE_H
+#pragma once
 
 #include "record/entries/find.h"
 
@@ -47,5 +46,3 @@ void move_write_stub(uint8_t to[MOVE_STUB_BYTES], const struct entries_entry *e)
 // the size of the function. Returns 0, or -ENOMEM.
 int move_find_jumps(const struct entries_image *i, const struct entries_entry *entries, size_t n,
                     const uint64_t *bytes, enum entries_reason *reasons);
-
-#endif

@@ -1,8 +1,7 @@
 // Finds the allocator functions of one ELF object and plans how to redirect them
 // (capture/spool/entries.h). The object is untrusted, so every offset, size and instruction is
 // checked. x86-64 and aarch64 only.
-#ifndef HEAPTAPE_ENTRIES_PLAN_H
-#define HEAPTAPE_ENTRIES_PLAN_H
+#pragma once
 
 #include "base/err.h"
 #include "capture/spool/attach.h"
@@ -137,5 +136,3 @@ int entries_plan_object(const struct entries_object *object, const struct entrie
 // Returns false if the file is an ELF object with only dynamic symbols, and has no separate debug
 // file with symbols.
 bool entries_have_symbols(const char *path);
-
-#endif

@@ -1,7 +1,6 @@
 // The files that a recording writes: their limits and names. A command is run for each written
 // file, in order, and the oldest files are removed.
-#ifndef HEAPTAPE_FLIGHT_FILES_H
-#define HEAPTAPE_FLIGHT_FILES_H
+#pragma once
 
 #include <signal.h>
 #include <stdbool.h>
@@ -51,5 +50,3 @@ int flight_files_add(struct flight_files *f, const char *path, const char *trigg
 void flight_files_reap(struct flight_files *f, bool wait);
 
 void flight_files_release(struct flight_files *f);
-
-#endif

@@ -1,7 +1,6 @@
 // `record --flight`: keeps the end of a recording and the blocks that were live before it, and
 // writes both as a trace on request.
-#ifndef HEAPTAPE_FLIGHT_FLIGHT_H
-#define HEAPTAPE_FLIGHT_FLIGHT_H
+#pragma once
 
 #include "base/err.h"
 #include "record/flight/files.h"
@@ -31,5 +30,3 @@ int flight_check(const struct flight_settings *s, struct err *e);
 // If a dump fails, reports the error and continues to record. Returns 0, -ENODATA if the input is
 // empty, or another negative errno. Sets `e` on error.
 int flight_run(const struct flight_settings *s, struct err *e);
-
-#endif

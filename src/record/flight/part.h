@@ -1,7 +1,6 @@
 // Writes part of a recording as a complete trace: first the live blocks, then the frames that
 // follow.
-#ifndef HEAPTAPE_FLIGHT_PART_H
-#define HEAPTAPE_FLIGHT_PART_H
+#pragma once
 
 #include "convert/convert.h"
 #include "record/flight/snapshot.h"
@@ -73,5 +72,3 @@ int part_put_end(struct part *p, uint32_t process);
 int part_end(struct part *p, const struct trace_unrecorded *unrecorded, bool continues);
 
 void part_release(struct part *p);
-
-#endif

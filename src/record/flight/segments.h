@@ -1,7 +1,6 @@
 // `record --segment`: writes a recording as several complete traces. Each trace except the first
 // starts with the live blocks.
-#ifndef HEAPTAPE_FLIGHT_SEGMENTS_H
-#define HEAPTAPE_FLIGHT_SEGMENTS_H
+#pragma once
 
 #include "base/err.h"
 #include "base/frame.h"
@@ -33,5 +32,3 @@ int segments_check(const struct segments_settings *s, struct err *e);
 // Reads a trace from standard input until it ends. Returns 0, -ENODATA if the input is empty, or
 // another negative errno. Sets `e` on error.
 int segments_run(const struct segments_settings *s, struct err *e);
-
-#endif

@@ -1,6 +1,5 @@
 // Starts a trace in the middle of a recording: writes an order's state and pending records.
-#ifndef HEAPTAPE_FLIGHT_SNAPSHOT_H
-#define HEAPTAPE_FLIGHT_SNAPSHOT_H
+#pragma once
 
 #include "convert/heap.h"
 #include "trace/writer.h"
@@ -63,5 +62,3 @@ int snapshot_write_passed(struct snapshot *s, uint32_t number, const struct orde
 
 // Returns the number, in the new trace, of the first word of a later segment of the old trace.
 uint64_t snapshot_first_word(const struct snapshot *s, const struct trace_segment *old);
-
-#endif

@@ -1,6 +1,5 @@
 // Triggers for flight dumps, and the code that monitors them.
-#ifndef HEAPTAPE_FLIGHT_WATCH_H
-#define HEAPTAPE_FLIGHT_WATCH_H
+#pragma once
 
 #include "record/processes/cgroup.h"
 #include "trace/trace.h"
@@ -64,5 +63,3 @@ bool watch_limits(struct watch *w, const struct proc_cgroup *c, char *reason);
 
 // Handles the end of a process.
 void watch_process_end(struct watch *w, const struct trace_process *p);
-
-#endif

@@ -4,8 +4,7 @@
 //
 // The process changes its memory during the look. Values that contradict each other are dropped.
 // look_heap.lost_bytes counts the memory whose blocks are unknown for this reason.
-#ifndef HEAPTAPE_LOOK_LOOK_H
-#define HEAPTAPE_LOOK_LOOK_H
+#pragma once
 
 #include "base/err.h"
 #include "record/processes/software.h"
@@ -131,5 +130,3 @@ int look_purge(pid_t pid, enum software_allocator a, struct attach_result *resul
 
 // Returns the call that look_purge makes, such as "malloc_trim(0)", or NULL if it makes no call.
 const char *look_purge_text(enum software_allocator a);
-
-#endif

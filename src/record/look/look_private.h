@@ -1,6 +1,5 @@
 // Steps of look_take.
-#ifndef HEAPTAPE_LOOK_PRIVATE_H
-#define HEAPTAPE_LOOK_PRIVATE_H
+#pragma once
 
 #include "record/look/look.h"
 #include "trace/pages.h"
@@ -88,5 +87,3 @@ void look_children_read(struct look *l);
 
 // Copies the command line with spaces between the arguments, or the name of the process.
 void look_command(pid_t pid, char *to, size_t room);
-
-#endif

@@ -1,6 +1,5 @@
 // Counters of a cgroup's memory controller, and the quota of its CPU controller.
-#ifndef HEAPTAPE_PROC_CGROUP_H
-#define HEAPTAPE_PROC_CGROUP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -31,5 +30,3 @@ void proc_cgroup_read_files(const char *lines, const char *root, struct proc_cgr
 // but at least 1. Returns UINT64_MAX if there is no quota. See
 // https://docs.kernel.org/scheduler/sched-bwc.html.
 uint64_t proc_cgroup_cpus(const char *lines, const char *root);
-
-#endif

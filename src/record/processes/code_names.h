@@ -2,8 +2,7 @@
 // "START SIZE NAME" in hexadecimal (tools/perf/Documentation/jit-interface.txt of Linux). A
 // jit-PID.dump that the process has mapped contains records (jitdump-specification.txt in the same
 // directory).
-#ifndef HEAPTAPE_RECORD_CODE_NAMES_H
-#define HEAPTAPE_RECORD_CODE_NAMES_H
+#pragma once
 
 #include "trace/names.h"
 
@@ -60,5 +59,3 @@ bool code_names_is_due(struct code_names *c, uint64_t now_ns);
 // Reads new data in the files. If `all` is set, reads everything; set it for a process that has
 // ended. Ignores other users' files, older files and special files. Stops if out of memory.
 void code_names_read(struct code_names *c, const struct code_names_process *p, bool all);
-
-#endif

@@ -1,7 +1,6 @@
 // Guards mappings of files that other processes may truncate. Missing pages then read as zeros
 // instead of raising SIGBUS.
-#ifndef HEAPTAPE_RECORD_GUARD_H
-#define HEAPTAPE_RECORD_GUARD_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -25,5 +24,3 @@ void guard_free(struct guard *g);                // `g` may be NULL
 // added.
 void guard_add(struct guard *g, void *at, size_t bytes);
 void guard_remove(struct guard *g);
-
-#endif

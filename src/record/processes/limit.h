@@ -1,6 +1,5 @@
 // Resource limits (getrlimit(2)) that explain a failure.
-#ifndef HEAPTAPE_PROC_LIMIT_H
-#define HEAPTAPE_PROC_LIMIT_H
+#pragma once
 
 #include "base/err.h"
 
@@ -24,5 +23,3 @@ struct limit limit_of(uint32_t resource, uint64_t value);
 
 // If a limit explains the negative errno `rc`, appends the limit to the message. Returns `rc`.
 int limit_explain(int rc, struct err *e);
-
-#endif

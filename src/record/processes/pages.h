@@ -1,6 +1,5 @@
 // Reads from /proc which of a process's pages are resident.
-#ifndef HEAPTAPE_PROC_PAGES_H
-#define HEAPTAPE_PROC_PAGES_H
+#pragma once
 
 #include "trace/pages.h"
 
@@ -29,5 +28,3 @@ struct proc_pages_how {
 // holds the process's mmap lock for reading, each time for part of the memory. Returns 0, -ETIME
 // after max_ns, or another negative errno, such as -EACCES.
 int proc_pages_read(struct trace_pages *p, pid_t pid, const struct proc_pages_how *how);
-
-#endif

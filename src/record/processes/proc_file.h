@@ -1,6 +1,5 @@
 // Files of a process in /proc.
-#ifndef HEAPTAPE_PROC_FILE_H
-#define HEAPTAPE_PROC_FILE_H
+#pragma once
 
 #include <dirent.h>
 #include <stdbool.h>
@@ -64,5 +63,3 @@ enum proc_file_field {
 
 // Returns a number from the text of /proc/PID/stat, or 0 if unknown.
 uint64_t proc_file_stat(const char *stat, enum proc_file_field field);
-
-#endif

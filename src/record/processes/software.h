@@ -1,6 +1,5 @@
 // Allocators and language runtimes that heaptape recognizes in a process or in a recording.
-#ifndef HEAPTAPE_PROCESSES_SOFTWARE_H
-#define HEAPTAPE_PROCESSES_SOFTWARE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -49,5 +48,3 @@ const struct software_runtime *software_runtime_of(const char *path);
 
 // Returns true if a file name begins with the name of the runtime's library.
 bool software_is_library(const struct software_runtime *r, const char *path);
-
-#endif

@@ -1,7 +1,6 @@
 // Reads page maps of processes in a separate thread, because reading a large process takes longer
 // than the drain may wait.
-#ifndef HEAPTAPE_PROC_WATCH_H
-#define HEAPTAPE_PROC_WATCH_H
+#pragma once
 
 #include "base/buf.h"
 #include "base/clock.h"
@@ -60,5 +59,3 @@ void proc_watch_start(struct proc_watch *w);
 // been completed.
 bool proc_watch_collect(struct proc_watch *w, struct buf *payload, uint32_t *number,
                         uint64_t *pause_ns);
-
-#endif

@@ -1,7 +1,6 @@
 // Forked children that were running before heaptape attached to their parent, such as the workers of
 // a prefork server. They are not recorded.
-#ifndef HEAPTAPE_RECORD_RUNNING_H
-#define HEAPTAPE_RECORD_RUNNING_H
+#pragma once
 
 #include "capture/spool/spool.h"
 
@@ -18,5 +17,3 @@ struct running_child {
 // Lists the descendants of `pid` that run the executable of `pid`. The caller must free the list.
 // Returns NULL if there are none or memory is short.
 struct running_child *running_list(pid_t pid, size_t *n);
-
-#endif

@@ -4,8 +4,7 @@
 //
 // A separate thread receives the events and inspects each program right after exec, because many
 // programs end within a millisecond.
-#ifndef HEAPTAPE_RECORD_TREE_H
-#define HEAPTAPE_RECORD_TREE_H
+#pragma once
 
 #include "base/clock.h"
 #include "record/drain/drain.h"
@@ -53,5 +52,3 @@ struct tree_image {
     unsigned settled;
     struct unrecorded_image seen;
 };
-
-#endif

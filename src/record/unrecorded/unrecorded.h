@@ -3,8 +3,7 @@
 // If permitted, the kernel reports all processes (record/unrecorded/tree.h). Otherwise /proc is
 // searched periodically for descendants of the program and for processes with the session in their
 // environment. This method misses short-lived processes.
-#ifndef HEAPTAPE_RECORD_UNRECORDED_H
-#define HEAPTAPE_RECORD_UNRECORDED_H
+#pragma once
 
 #include "record/drain/drain.h"
 #include "record/processes/limit.h"
@@ -86,5 +85,3 @@ int unrecorded_finish(struct unrecorded *u, const struct drain *c, struct unreco
 void unrecorded_count(const struct drain_reserves *n, struct trace_balance *b);
 
 void unrecorded_release(struct unrecorded *u);
-
-#endif

@@ -1,6 +1,5 @@
 // A plan under construction. Internal to plan.
-#ifndef HEAPTAPE_PLAN_BUILD_H
-#define HEAPTAPE_PLAN_BUILD_H
+#pragma once
 
 #include "base/map.h"
 #include "replay/plan/ops.h"
@@ -318,5 +317,3 @@ int plan_windows_new(struct plan *p, struct err *e);
 
 // Ends the window, and writes it unless it is empty.
 int plan_write_window(struct plan *p, struct err *e);
-
-#endif

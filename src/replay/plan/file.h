@@ -3,8 +3,7 @@
 // do not fit in memory, they are stored in windows and streamed. The words of the windows are
 // numbered from PLAN_FIRST_WINDOW. A ring in another file contains window w at index w %
 // PLAN_WINDOWS.
-#ifndef HEAPTAPE_PLAN_FILE_H
-#define HEAPTAPE_PLAN_FILE_H
+#pragma once
 
 #include "trace/event/event.h"
 
@@ -76,5 +75,3 @@ struct plan_streaming {
     _Atomic uint32_t left[PLAN_WINDOWS];
     struct plan_streaming_thread threads[]; // array with n_threads entries
 };
-
-#endif

@@ -8,8 +8,7 @@
 // which holds the address of each live block; entry 0 is always NULL. If the entry or size does not
 // fit, the op begins with a PLAN_WIDE word: the actual op is in its entry field, and the next two
 // words are entry and size. Ops that are not calls use the fields as described at PLAN_OTHER_OPS.
-#ifndef HEAPTAPE_PLAN_OPS_H
-#define HEAPTAPE_PLAN_OPS_H
+#pragma once
 
 #include "trace/event/event.h"
 
@@ -257,5 +256,3 @@ static inline enum plan_op plan_op_for_null(unsigned kind)
     };
     return (enum plan_op)ops[kind];
 }
-
-#endif

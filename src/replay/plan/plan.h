@@ -5,8 +5,7 @@
 //
 // A plan has a stream of words for each thread. Entries of the player's slot table replace the
 // slots of the workload. A position is a word number: the thread has played the words before it.
-#ifndef HEAPTAPE_PLAN_PLAN_H
-#define HEAPTAPE_PLAN_PLAN_H
+#pragma once
 
 #include "base/err.h"
 #include "base/fio.h"
@@ -178,5 +177,3 @@ const struct plan_snapshot *plan_snapshots(const struct plan *p, unsigned which,
 // Returns a quarter of the machine's memory, or a quarter of the process's address space
 // (RLIMIT_AS) if that is less.
 uint64_t plan_default_memory(void);
-
-#endif

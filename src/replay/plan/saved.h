@@ -2,8 +2,7 @@
 // contains a streamed plan's windows; the words of the plan's own file, at a multiple of
 // PLAN_FILE_STEP; the rest of struct plan; and a trailer with checksums. Numbers are in native
 // format, so only the build that saved a plan can load it.
-#ifndef HEAPTAPE_PLAN_SAVED_H
-#define HEAPTAPE_PLAN_SAVED_H
+#pragma once
 
 #include "replay/plan/plan.h"
 
@@ -29,5 +28,3 @@ bool plan_is_saved(int fd);
 // Verifies the checksums of a saved plan, which may be for any workload and from any build. Returns
 // 0, -EBADMSG, -ENOMEM, or another negative errno.
 int plan_verify(const char *name, int fd, struct err *e);
-
-#endif

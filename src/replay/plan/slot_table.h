@@ -2,8 +2,7 @@
 // for two reasons. First, all entries in a cache line belong to one thread, which avoids false
 // sharing. Second, a thread uses an entry freed by another thread only after a dependency on that
 // thread.
-#ifndef HEAPTAPE_PLAN_SLOT_TABLE_H
-#define HEAPTAPE_PLAN_SLOT_TABLE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -57,5 +56,3 @@ int slot_table_free(struct slot_table_pool *p, uint32_t entry);
 // after `position`. Returns 0, or -ENOMEM.
 int slot_table_share(struct slot_table *t, struct slot_table_pool *p, uint32_t from_thread,
                      uint64_t position);
-
-#endif

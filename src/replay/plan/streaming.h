@@ -6,8 +6,7 @@
 // waits forever: the first op in the ring, by total order, depends only on ops that have already
 // been played. Therefore the thread of this op makes progress, and the window of this op eventually
 // becomes free.
-#ifndef HEAPTAPE_PLAN_STREAMING_H
-#define HEAPTAPE_PLAN_STREAMING_H
+#pragma once
 
 #include "replay/plan/plan.h"
 
@@ -33,5 +32,3 @@ uint64_t streaming_idle_ns(const struct streaming *s);
 bool streaming_decodes(const struct streaming *s);
 
 void streaming_free(struct streaming *s); // accepts NULL
-
-#endif

@@ -1,7 +1,6 @@
 // A plan's streams, one for each thread, and the memory that contains the words of the streams.
 // Internal to plan.
-#ifndef HEAPTAPE_PLAN_STREAMS_H
-#define HEAPTAPE_PLAN_STREAMS_H
+#pragma once
 
 #include "base/err.h"
 #include "replay/plan/file.h"
@@ -110,5 +109,3 @@ uint64_t plan_stream_op_at(const struct plan_stream *s, uint64_t position);
 // `at`.
 uint64_t plan_memory_op_at(const struct plan_memory *m, uint64_t at, uint64_t op,
                            uint64_t position);
-
-#endif

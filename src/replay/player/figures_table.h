@@ -4,8 +4,7 @@
 // in the plan's facts (PLAN), or in replay/figures.c (DERIVED). The table generates the struct that
 // the player fills, the summary over all runs, the JSON output and its schema, the text output of
 // replay and compare, `report --diff` and the HTML report.
-#ifndef HEAPTAPE_PLAYER_FIGURES_TABLE_H
-#define HEAPTAPE_PLAYER_FIGURES_TABLE_H
+#pragma once
 
 // X(name, unit, origin, summary, group, shown, ratio, better, label, meaning)
 //
@@ -127,5 +126,3 @@
     X(idle_ns, NS, PLAYER, TYPICAL, DECODER, 0, NULL, NEITHER, "decoder idle", \
       "time that the decoder waited for free space")
 // clang-format on
-
-#endif

@@ -1,7 +1,6 @@
 // Log-linear histogram with 64 buckets per power of two, so values are accurate to 1/64 (1.6 %).
 // Does not use malloc.
-#ifndef HEAPTAPE_PLAYER_HISTOGRAM_H
-#define HEAPTAPE_PLAYER_HISTOGRAM_H
+#pragma once
 
 #include <stdint.h>
 
@@ -58,5 +57,3 @@ uint64_t histogram_outlier_limit(const struct histogram *h, uint64_t min);
 // `limit`, which is rounded to a bucket. The mean is exact if there are no outliers. Returns 0 for
 // an empty histogram.
 double histogram_mean_up_to(const struct histogram *h, uint64_t limit, uint64_t *outliers);
-
-#endif

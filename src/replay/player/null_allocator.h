@@ -1,6 +1,5 @@
 // Functions that the null allocator exports in addition to the malloc API.
-#ifndef HEAPTAPE_PLAYER_NULL_ALLOCATOR_H
-#define HEAPTAPE_PLAYER_NULL_ALLOCATOR_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -16,5 +15,3 @@ int heaptape_null_init(uint64_t max_block_bytes);
 // If true, this thread's allocations return real memory, which libc needs. If false, they return
 // only an address. After the first call with false, new threads start in that mode.
 void heaptape_null_real(bool real);
-
-#endif

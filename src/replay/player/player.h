@@ -2,8 +2,7 @@
 // functions only to replay a plan. The player itself neither allocates nor uses streams of stdio.
 // Its own memory is in shared mappings that are populated before the start, so all private resident
 // memory belongs to the allocator.
-#ifndef HEAPTAPE_PLAYER_PLAYER_H
-#define HEAPTAPE_PLAYER_PLAYER_H
+#pragma once
 
 #include "base/clock.h"
 #include "replay/plan/file.h"
@@ -266,5 +265,3 @@ void player_thread_exited(struct player_thread *t); // adds the thread's figures
 // threads have made all their calls.
 void player_join_all(void);
 void player_end_threads(void); // joins the threads that outlive the recording
-
-#endif

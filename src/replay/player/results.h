@@ -1,7 +1,6 @@
 // Shared memory through which heaptape passes the task to the player and the player returns its
 // results. Both programs must be from the same build; the magic number detects a mismatch.
-#ifndef HEAPTAPE_PLAYER_RESULTS_H
-#define HEAPTAPE_PLAYER_RESULTS_H
+#pragma once
 
 #include "replay/player/figures_table.h"
 #include "replay/player/histogram.h"
@@ -230,5 +229,3 @@ static inline struct results_position *results_positions(struct results *r)
                                        sizeof(struct results_position) *
                                        sizeof(struct results_position));
 }
-
-#endif

@@ -1,7 +1,6 @@
 // The data of an HTML report: the JSON of `stat`, `replay` and `compare`. Long series are
 // shortened.
-#ifndef HEAPTAPE_REPORT_DOCUMENT_H
-#define HEAPTAPE_REPORT_DOCUMENT_H
+#pragma once
 
 #include "report/findings.h"
 #include "report/json/json_value.h"
@@ -76,5 +75,3 @@ int document_add_result(struct document *d, const char *path, struct err *e);
 // Returns the document as one line of JSON, or NULL when out of memory. The caller frees the
 // string.
 char *document_text(const struct document *d);
-
-#endif

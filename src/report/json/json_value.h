@@ -1,7 +1,6 @@
 // JSON values, which json-c parses. This header hides json-c, whose names collide with the writer
 // in base/json.h.
-#ifndef HEAPTAPE_REPORT_JSON_VALUE_H
-#define HEAPTAPE_REPORT_JSON_VALUE_H
+#pragma once
 
 #include "base/err.h"
 
@@ -61,5 +60,3 @@ struct json_value_member {
     const struct json_value *value;
 };
 bool json_value_next(const struct json_value *v, struct json_value_member *m);
-
-#endif

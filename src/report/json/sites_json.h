@@ -1,6 +1,5 @@
 // JSON of call sites, with function names.
-#ifndef HEAPTAPE_REPORT_SITES_JSON_H
-#define HEAPTAPE_REPORT_SITES_JSON_H
+#pragma once
 
 #include "analysis/by_site.h"
 #include "analysis/coverage.h"
@@ -92,5 +91,3 @@ char *sites_profile(const struct sites_json *n, size_t max_bytes);
 
 // Writes the member "call_sites", the lists with brief sites.
 void sites_json_top(struct json *j, const struct sites_json *n, const union stat_figures *f);
-
-#endif

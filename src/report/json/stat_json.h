@@ -1,6 +1,5 @@
 // JSON of `stat`. docs/reference/json/ contains the schemas.
-#ifndef HEAPTAPE_REPORT_STAT_JSON_H
-#define HEAPTAPE_REPORT_STAT_JSON_H
+#pragma once
 
 #include "analysis/file_stat.h"
 #include "base/json.h"
@@ -19,5 +18,3 @@ void stat_json_sites(struct json *j, const struct file_stat *s, const uint32_t *
 // Private. Writes the figures that a pass over all events counts: sums over all processes, and the
 // threads and the timeline of the kept process. docs/reference/figures.md defines the figures.
 void stat_json_usage(struct json *j, const struct file_stat *s, const union stat_figures *f);
-
-#endif

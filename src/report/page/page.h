@@ -1,7 +1,6 @@
 // The HTML report, a single file that contains its own styles, scripts and data. A content security
 // policy forbids loading anything else.
-#ifndef HEAPTAPE_REPORT_PAGE_H
-#define HEAPTAPE_REPORT_PAGE_H
+#pragma once
 
 #include "report/json/document.h"
 
@@ -14,5 +13,3 @@ int page_save(const struct document *d, const char *path, bool force, struct err
 // The page without its data. embed.py generates it from src/report/page/ during the build.
 extern const unsigned char page_head[], page_tail[];
 extern const size_t page_head_bytes, page_tail_bytes;
-
-#endif

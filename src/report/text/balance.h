@@ -1,8 +1,7 @@
 // Describes the data that is missing from a recording: one line for each kind of loss, with the
 // next step for the user. `record` prints these lines when it ends; `stat` prints the same lines
 // from the trace.
-#ifndef HEAPTAPE_REPORT_BALANCE_H
-#define HEAPTAPE_REPORT_BALANCE_H
+#pragma once
 
 #include "analysis/file_stat.h"
 #include "trace/losses.h"
@@ -52,5 +51,3 @@ const char *balance_program(const struct trace_process *p, char *text, size_t ro
 // findings print this line.
 void balance_unexplained(char line[BALANCE_LINE_BYTES], const struct trace_process *p,
                          const struct unexplained_process *u);
-
-#endif

@@ -1,6 +1,5 @@
 // Figures as text.
-#ifndef HEAPTAPE_TEXT_FIGURES_H
-#define HEAPTAPE_TEXT_FIGURES_H
+#pragma once
 
 #include "report/stat_figures.h"
 
@@ -11,5 +10,3 @@ const char *figures_text(enum figure_unit unit, double v);
 // Prints the line of `stat` with the label and the value of a figure. Prints nothing if the figure
 // has no label or if its value is unknown.
 void figures_print(const union stat_figures *f, unsigned figure);
-
-#endif

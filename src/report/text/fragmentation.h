@@ -1,6 +1,5 @@
 // Table of the blocks that pin sparse pages.
-#ifndef HEAPTAPE_TEXT_FRAGMENTATION_H
-#define HEAPTAPE_TEXT_FRAGMENTATION_H
+#pragma once
 
 #include "analysis/memory/fragmentation.h"
 #include "analysis/symbols/symbols.h"
@@ -8,5 +7,3 @@
 // Prints the table. Prints nothing if no bytes are stranded. `symbols` is NULL if no names
 // are known.
 void fragmentation_print(const struct fragmentation *h, struct symbols *symbols);
-
-#endif

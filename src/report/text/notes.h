@@ -1,7 +1,6 @@
 // Notes about a recording, which `record` prints after it has reread the trace. The trace at `path`
 // must be a regular file.
-#ifndef HEAPTAPE_TEXT_NOTES_H
-#define HEAPTAPE_TEXT_NOTES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -16,5 +15,3 @@ void notes_coverage(const char *path, uint64_t events, bool verbose);
 // trace is larger than 256 MiB, prints only the name of the command that finds such memory, or
 // nothing if `has_losses` is false.
 void notes_unseen(const char *path, bool has_losses);
-
-#endif

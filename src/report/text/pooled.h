@@ -1,7 +1,6 @@
 // Tables of results for one workload, which pool the runs from several files of `replay --json` and
 // `compare --json`.
-#ifndef HEAPTAPE_TEXT_POOLED_H
-#define HEAPTAPE_TEXT_POOLED_H
+#pragma once
 
 #include "report/json/document.h"
 
@@ -48,5 +47,3 @@ int pooled_print_changes(const struct document *before, const struct document *n
 // Prints the numbers of changes since the run in the directory `against`.
 void pooled_print_changes_foot(const struct pooled_changes *c, const struct pooled_table *t,
                                const char *against);
-
-#endif

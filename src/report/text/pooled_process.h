@@ -1,8 +1,7 @@
 // Peak RSS of the whole process in pooled results. A job of `matrix` replays on one allocator. Its
 // result lacks this figure unless the workload was recorded on that allocator. The memory outside
 // the heap is then read from another result of the same workload.
-#ifndef HEAPTAPE_TEXT_POOLED_PROCESS_H
-#define HEAPTAPE_TEXT_POOLED_PROCESS_H
+#pragma once
 
 #include "replay/session.h"
 #include "report/json/document.h"
@@ -15,5 +14,3 @@ int pooled_process_read(struct process_rss_outside *o, const struct document *d)
 // Both peaks are from the run whose timeline the result contains. Returns 0 or -ENOMEM.
 int pooled_process_extra(const struct process_rss_outside *o, const struct json_value *result,
                          double *bytes);
-
-#endif

@@ -1,6 +1,5 @@
 // Text of the results of replays.
-#ifndef HEAPTAPE_TEXT_REPLAY_H
-#define HEAPTAPE_TEXT_REPLAY_H
+#pragma once
 
 #include "replay/session.h"
 
@@ -19,5 +18,3 @@ void replay_print_failed(const struct replay_session *s);
 
 // Prints the table of `compare`.
 void replay_print_table(const struct replay_session *s);
-
-#endif

@@ -1,6 +1,5 @@
 // Text of `stat`.
-#ifndef HEAPTAPE_TEXT_STAT_H
-#define HEAPTAPE_TEXT_STAT_H
+#pragma once
 
 #include "analysis/memory/rss.h"
 #include "report/findings.h"
@@ -19,5 +18,3 @@ void stat_print_coverage(const struct coverage *c);
 
 // Prints the composition of a process's resident memory.
 void stat_print_rss(const struct rss *r);
-
-#endif

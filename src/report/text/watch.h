@@ -1,6 +1,5 @@
 // Progress and notes of libraries on standard error.
-#ifndef HEAPTAPE_TEXT_WATCH_H
-#define HEAPTAPE_TEXT_WATCH_H
+#pragma once
 
 #include "convert/process.h"
 
@@ -11,5 +10,3 @@ const struct convert_watch *watch_conversion(void);
 
 // Returns a static watch with notes and without progress.
 const struct convert_watch *watch_notes(void);
-
-#endif

@@ -1,7 +1,6 @@
 // Counts the live blocks of each process during a recording. A growing trace is read frame by
 // frame. An aggregate is reread each time the recorder has rewritten it.
-#ifndef HEAPTAPE_TOP_FOLLOW_H
-#define HEAPTAPE_TOP_FOLLOW_H
+#pragma once
 
 #include "analysis/file_stat.h"
 #include "report/top/live.h"
@@ -54,5 +53,3 @@ uint64_t follow_time_ns(const struct follow *f);
 // Private. The part of follow_read for aggregates: reads the file if it was rewritten since the
 // last reading, and sets the rates since that reading.
 int follow_read_aggregate(struct follow *f, struct err *e);
-
-#endif

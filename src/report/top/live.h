@@ -3,8 +3,7 @@
 //
 // Calls are counted in the order of their timestamps. A few timestamps contradict each other
 // (docs/design/convert.md); these contradictions are not resolved.
-#ifndef HEAPTAPE_TOP_LIVE_H
-#define HEAPTAPE_TOP_LIVE_H
+#pragma once
 
 #include "analysis/symbols/symbols.h"
 #include "base/map.h"
@@ -108,5 +107,3 @@ void live_cut(struct live *l, double seconds, bool whole);
 // function. The function is shortened so that the name fits in `columns`; 0 means no limit.
 // Borrowed until the next call.
 const char *live_site_name(struct live *l, size_t site, size_t columns);
-
-#endif

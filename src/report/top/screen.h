@@ -1,6 +1,5 @@
 // The tables of `top`.
-#ifndef HEAPTAPE_TOP_SCREEN_H
-#define HEAPTAPE_TOP_SCREEN_H
+#pragma once
 
 #include "report/top/follow.h"
 
@@ -37,5 +36,3 @@ void screen_next_process(struct screen *s, const struct follow *f);
 // Writes the tables as lines of text. Reduces s->first if the table has too few rows. Returns 0 or
 // -ENOMEM.
 int screen_draw(struct screen *s, const struct follow *f, FILE *to);
-
-#endif

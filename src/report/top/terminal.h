@@ -1,6 +1,5 @@
 // The terminal in raw mode with an alternate screen. The terminal is restored at every exit.
-#ifndef HEAPTAPE_TOP_TERMINAL_H
-#define HEAPTAPE_TOP_TERMINAL_H
+#pragma once
 
 #include <stdint.h>
 
@@ -26,5 +25,3 @@ int terminal_key(uint64_t until_ns);
 
 // Sets *columns and *rows to the size of the terminal, or to 80 and 24 if the size is unknown.
 void terminal_size(unsigned *columns, unsigned *rows);
-
-#endif

@@ -1,6 +1,5 @@
 // Internals of libheaptape-trace. include/heaptape/trace.h defines the public interface.
-#ifndef HEAPTAPE_LIBRARY_LIBRARY_H
-#define HEAPTAPE_LIBRARY_LIBRARY_H
+#pragma once
 
 #include "analysis/symbols/symbols.h"
 #include "heaptape/trace.h"
@@ -69,5 +68,3 @@ void library_facts_release(struct library_facts *f);
 
 // Marks the facts in *from as complete. Unless *f is already complete, moves the facts to *f.
 void library_facts_move(struct library_facts *f, struct library_facts *from);
-
-#endif

@@ -1,6 +1,5 @@
 // Prints the rows that a statement returns.
-#ifndef HEAPTAPE_SQL_OUTPUT_H
-#define HEAPTAPE_SQL_OUTPUT_H
+#pragma once
 
 #include "tables/sql/sql.h"
 
@@ -8,5 +7,3 @@
 
 // Runs the statement to completion. Returns the last result of sqlite3_step, or SQLITE_NOMEM.
 int sql_output(sqlite3_stmt *statement, const struct sql_settings *settings);
-
-#endif

@@ -1,6 +1,5 @@
 // Runs SQL queries on the tables of traces and workloads (tables/tables.h), using SQLite.
-#ifndef HEAPTAPE_SQL_SQL_H
-#define HEAPTAPE_SQL_SQL_H
+#pragma once
 
 #include "base/err.h"
 
@@ -27,5 +26,3 @@ struct sql_settings {
 // Runs the query and prints its rows. Returns 0, or a negative errno with the message set: -EINVAL
 // if the query is invalid, -ENOTSUP if heaptape was built without SQLite.
 int sql_run(const struct sql_settings *s, struct err *e);
-
-#endif

@@ -1,6 +1,5 @@
 // SQLite virtual tables for events and blocks. Rows are not stored: each scan reads the file.
-#ifndef HEAPTAPE_SQL_VIRTUAL_H
-#define HEAPTAPE_SQL_VIRTUAL_H
+#pragma once
 
 #include "tables/sql/sql.h"
 #include "tables/tables.h"
@@ -25,5 +24,3 @@ char *sql_virtual_columns(const struct sql_settings *s, enum tables_id table);
 // For the first scan of a file, returns the watch in the settings. For later scans, returns NULL.
 const struct convert_watch *sql_virtual_watch(const struct sql_settings *s, bool *noted,
                                               size_t file);
-
-#endif

@@ -1,6 +1,5 @@
 // Event kinds and the decoded event.
-#ifndef HEAPTAPE_EVENT_EVENT_H
-#define HEAPTAPE_EVENT_EVENT_H
+#pragma once
 
 #include "trace/event/event_table.h"
 
@@ -180,5 +179,3 @@ static inline uint64_t event_requested(unsigned kind, uint64_t size, uint64_t co
         return size;
     return __builtin_mul_overflow(size, count, &product) ? UINT64_MAX : product;
 }
-
-#endif

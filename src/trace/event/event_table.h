@@ -19,8 +19,7 @@
 //   fields  HT_F_* of a record
 //   ...     names of arguments that differ from the names of their fields, and signed arguments:
 //           .size, .count, .align or .value = HT_NAMED or HT_SIGNED
-#ifndef HEAPTAPE_EVENT_EVENT_TABLE_H
-#define HEAPTAPE_EVENT_EVENT_TABLE_H
+#pragma once
 
 // Fields in the order of a LONG record.
 #define HT_F_PTR                                                                                   \
@@ -125,5 +124,3 @@
     X(30, SITE, "site")                                                                            \
     X(31, USABLE, "usable")
 // clang-format on
-
-#endif
