@@ -1,5 +1,6 @@
 // Call sites: walks the stack and caches which sites are defined.
 #include "capture/producer/producer_site.h"
+#include "base/seed.h"
 #include "capture/producer/producer_private.h"
 #include "capture/unwind/unwind_python.h"
 
@@ -70,22 +71,13 @@ static inline bool is_on_stack(const struct producer_thread *t, uintptr_t frame)
     return frame - t->stack_low < t->stack_high - t->stack_low;
 }
 
-// SplitMix64 (Sebastiano Vigna).
-static uint64_t random_bits(uint64_t *state)
-{
-    uint64_t x = *state += 0x9e3779b97f4a7c15u;
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-    return x ^ x >> 31;
-}
-
 // Draws from an exponential distribution: −ln of a number in (0, 1]. The number is composed of its
 // leading zero bits and a mantissa m in [1, 2), with ln m = 2 artanh((m − 1) / (m + 1)). The error
 // of the series is below 10⁻⁷.
 static int64_t draw_bytes(uint64_t *state, uint64_t mean)
 {
     const double ln2 = 0.69314718055994531, most = 0x1p62;
-    uint64_t zeros_of = random_bits(state) | 1, bits = random_bits(state) >> 12;
+    uint64_t zeros_of = seed_next(state) | 1, bits = seed_next(state) >> 12;
     double m = 1 + (double)bits * 0x1p-52, z = (m - 1) / (m + 1), q = z * z;
     double ln_m =
         2 * z *
@@ -123,8 +115,7 @@ static bool is_frame(const struct producer_thread *t, uintptr_t frame, uintptr_t
 }
 
 // Returns the frame of the wrapper whose return address is `caller`. Returns 0 if the chain of
-// frame pointers does not lead to that frame, for example on the stack of a signal handler or
-// coroutine.
+// frame pointers does not lead there, such as on the stack of a signal handler or coroutine.
 static uintptr_t wrapper_frame(struct producer_thread *t, uintptr_t frame, uintptr_t caller)
 {
     if (!t->live)
@@ -404,8 +395,7 @@ static void define_stack(const struct producer_writer *w, const struct unwind_st
 {
     struct producer_sites *sites = producer_inherited.sites;
     uint32_t fresh = 1, n;
-    // In most stacks, only a few innermost frames are new. Fetch the entries of the innermost
-    // frames in parallel.
+    // In most stacks, only a few innermost frames are new. Fetch their entries in parallel.
     for (uint32_t i = 1; i < stack->n && i <= PREFETCHED_SITES; i++)
         __builtin_prefetch(&sites->seen[producer_site_place(sites, stack->sites[i])], 1);
     // The mappings of the stack must be in the trace before its definition.
