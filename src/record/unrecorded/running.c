@@ -8,13 +8,13 @@
 #include <string.h>
 #include <sys/stat.h>
 
-struct process {
+struct running_process {
     pid_t pid, parent;
     bool is_descendant;
 };
 
 struct processes {
-    struct process *items;
+    struct running_process *items;
     size_t n, capacity;
 };
 
@@ -25,7 +25,8 @@ static void read_processes(struct processes *all)
     for (pid_t pid; (pid = proc_file_next(proc));) {
         if (proc_file_read(pid, "stat", text, sizeof text) <= 0)
             continue;
-        const struct process p = {pid, (pid_t)proc_file_stat(text, PROC_FILE_PARENT), false};
+        const struct running_process p = {pid, (pid_t)proc_file_stat(text, PROC_FILE_PARENT),
+                                          false};
         if (HT_APPEND(&all->items, &all->n, &all->capacity, p) < 0)
             break;
     }
@@ -50,7 +51,7 @@ static void mark_descendants(struct processes *all, pid_t of)
     while (changed) {
         changed = false;
         for (size_t i = 0; i < all->n; i++) {
-            struct process *p = &all->items[i];
+            struct running_process *p = &all->items[i];
             if (p->is_descendant || !is_descendant(all, p->parent, of))
                 continue;
             p->is_descendant = changed = true;
@@ -83,7 +84,7 @@ struct running_child *running_list(pid_t pid, size_t *n)
     read_processes(&all);
     mark_descendants(&all, pid);
     for (size_t i = 0; i < all.n; i++) {
-        const struct process *p = &all.items[i];
+        const struct running_process *p = &all.items[i];
         if (!p->is_descendant || !runs_file(p->pid, &own))
             continue;
         struct running_child child = {.pid = p->pid};

@@ -1,5 +1,5 @@
-// Forked children that were running before heaptape attached to their parent, such as the workers of
-// a prefork server. They are not recorded.
+// Forked children that were running before heaptape attached to their parent, such as the workers
+// of a prefork server. They are not recorded.
 #pragma once
 
 #include "capture/spool/spool.h"
