@@ -813,10 +813,12 @@ static void tell_too_short(struct verdict *v, const struct verdict_facts *f)
 
 static void tell_unknown(struct verdict *v, const struct verdict_facts *f)
 {
-    if (f->live.shape == GROWTH_UNKNOWN)
+    if (f->live.shape == GROWTH_UNKNOWN) {
         say(v, "Growth cannot be judged: there are no events with timestamps.");
-    else
-        say(v, "Live bytes (%s)", bytes_text(f->live_bytes)), say_small_growth(v, f);
+    } else {
+        say(v, "Live bytes (%s)", bytes_text(f->live_bytes));
+        say_small_growth(v, f);
+    }
     if (!f->knows_resident)
         say_not_recorded(v, f);
     set_sure(v, VERDICT_UNSURE, "Too little is known about the process.");
