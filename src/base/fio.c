@@ -351,7 +351,7 @@ static int open_file(struct output *out, const char *path, unsigned flags, struc
     int how = special ? O_TRUNC : O_CREAT | O_EXCL;
     out->fd = open(target, (out->aside ? O_RDWR : O_WRONLY) | O_CLOEXEC | how, 0600);
     if (out->fd < 0)
-        return err_set_errno(e, "%s: cannot create", target);
+        return err_set_errno(e, "%s: cannot create", path);
     out->owns_fd = true;
     return 0;
 }
