@@ -51,7 +51,7 @@
     X(clock, true, "timestamps of a process are ahead of the recorder's clock, or precede earlier ones", NULL) \
     X(code_names, true, "records of perf-PID.map or jit-PID.dump were skipped", NULL) \
     X(unrecorded_processes, true, "a process that ran below the recorder was not recorded", "The list gives the reason for each process; docs/guide/record.md has remedies.") \
-    X(own_malloc, true, "an object before the library defines malloc, such as the executable: these calls are missing", "Link the program without its own malloc, or preload that malloc as a library after libheaptape.so.") \
+    X(own_malloc, true, "an object before the library defines malloc, such as the executable: these calls are missing", "If the machine was busy, record again. Otherwise link the program without its own malloc, or preload that malloc as a library after libheaptape.so.") \
     X(bypassing_objects, true, "an object was opened with RTLD_DEEPBIND, and calls malloc past the library", "Open it without RTLD_DEEPBIND for the recording.") \
     X(unexplained_memory, true, "anonymous mappings without recorded blocks have more than 10 MiB and 10 % of the resident memory; or, together with bypassing_objects, malloc had at least 10 % more bytes in use at the end than recorded blocks explain", NULL) \
     X(short_stacks, true, "the stacks of at least 1 % of the allocated bytes end before the program's own code", "Build that object with unwind tables or frame pointers, or have the JIT compiler keep them.") \

@@ -65,8 +65,7 @@ static void note_process(const struct unseen *u)
     const char *recorded = human_size(u->recorded);
     if (u->process->bypassed_by)
         note("process %u (%s): private memory grew by %s, recorded blocks explain at most %s: "
-             "%u.%u %% was not recorded (its own malloc, stacks and mappings: link it without that "
-             "malloc)",
+             "%u.%u %% was not recorded (its own malloc, stacks and mappings)",
              u->process->pid, program, had, recorded, permille / 10, permille % 10);
     else
         note("process %u (%s): malloc had %s in use at the end, %s of it in recorded blocks: at "
