@@ -20,11 +20,23 @@
 
 #define IDLE_NS (10 * CLOCK_NS_PER_S)
 
+// Returns true if a value between the commas is empty.
+static bool has_empty_item(const char *values)
+{
+    while (*values && *values != ',') {
+        values += strcspn(values, ",");
+        if (!*values)
+            return false;
+        values++;
+    }
+    return true;
+}
+
 int replay_check_sweeps(const struct command *c, const struct option_list *sweeps)
 {
     for (size_t i = 0; i < sweeps->n; i++) {
         const char *sweep = sweeps->items[i], *equals = strchr(sweep, '=');
-        if (!equals || equals == sweep || !equals[1])
+        if (!equals || equals == sweep || has_empty_item(equals + 1))
             return usage_error(c, "--sweep %s: expected VARIABLE=VALUE,VALUE...", sweep);
         for (size_t k = 0; k < i; k++) {
             if (strncmp(sweeps->items[k], sweep, (size_t)(equals - sweep) + 1) == 0)

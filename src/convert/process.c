@@ -348,6 +348,9 @@ int convert_one(struct trace_file *t, struct output *out, const struct convert_s
                      t->in.name, j.process);
     if (rc == 0)
         *summary = j.targets[0]->of.summary;
+    if (rc == 0 && s->only_allocator && !summary->peak_live_bytes && !summary->unmatched_frees)
+        rc = err_set(e, -ENOENT, "%s: the process made no calls of the chosen allocator",
+                     t->in.name);
     if (rc == 0 && peaks.n)
         peaks.items[0].peak_bytes = summary->peak_live_bytes - summary->preexisting_bytes;
     if (rc == 0 && peaks.n_all > 1 && s->watch && s->watch->chosen)

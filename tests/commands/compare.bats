@@ -124,7 +124,7 @@ assert a[2]["rss_ratio"] > a[1]["rss_ratio"] > a[0]["rss_ratio"] == 1'
 }
 
 @test "a sweep without values is a usage error" {
-  for sweep in NAME NAME= =1; do
+  for sweep in NAME NAME= =1 N=, N=1, N=1,,2; do
     heaptape compare --sweep $sweep w.htw
     usage_fails "--sweep $sweep: expected VARIABLE=VALUE,VALUE..."
   done

@@ -290,6 +290,8 @@ END
   write_files
   gzip -c android >android.gz
   misused "--heap: unknown allocator 'nosuch': 'heaptape stat -v' lists the allocators of a recording" convert -o n.htw --heap nosuch a.ht
+  refuses 1 "a.ht: the process made no calls of the chosen allocator" convert -o n.htw --heap mimalloc a.ht
+  [ ! -e n.htw ]
   misused "unexpected operand '2'; use -- before a PROGRAM" doctor $$ 2
   misused "'-' is not supported: name files" symbolize -o n.ht -
   misused "standard input is not supported, because a query may read a file several times" sql - 'SELECT 1'
