@@ -8,6 +8,17 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+// On x86-64, the seventh argument of syscall(2) is on the stack, where tail calls leave it. If the
+// wrapper stored it again, it could overwrite a variable of a caller that passes fewer arguments,
+// such as a futex that another thread has just changed.
+#if defined(__x86_64__)
+#define NEXT_SYSCALL_PARAMETERS (long number, long a, long b, long c, long d, long e)
+#define NEXT_SYSCALL_ARGUMENTS  (number, a, b, c, d, e)
+#else
+#define NEXT_SYSCALL_PARAMETERS (long number, long a, long b, long c, long d, long e, long f)
+#define NEXT_SYSCALL_ARGUMENTS  (number, a, b, c, d, e, f)
+#endif
+
 // Functions that are looked up once, before the first call is forwarded: X(result, name,
 // parameters, argument names). If an allocator lacks a function, glibc provides it. mremap, prctl
 // and syscall are variadic, but the x86-64 and aarch64 ABIs pass their arguments in the same way.
@@ -38,8 +49,7 @@
     X(int, prctl,                                                                                  \
       (int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d),            \
       (option, a, b, c, d))                                                                        \
-    X(long, syscall, (long number, long a, long b, long c, long d, long e, long f),                \
-      (number, a, b, c, d, e, f))                                                                  \
+    X(long, syscall, NEXT_SYSCALL_PARAMETERS, NEXT_SYSCALL_ARGUMENTS)                              \
     X(void, _exit, (int status), (status))                                                         \
     X(int, __libc_start_main,                                                                      \
       (int (*begin)(int, char **, char **), int argc, char **argv, void (*init)(void),             \

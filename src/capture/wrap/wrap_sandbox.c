@@ -42,21 +42,25 @@ WRAPPER int prctl(int option, ...)
     return rc;
 }
 
-// libc has no function for seccomp(2), so programs and libseccomp call it by its number. Other
-// calls are tail calls: a child of vfork(2) or clone(2) returns to the caller with a stack of its
-// own, or before its parent.
-long wrap_syscall(long number, long a, long b, long c, long d, long e, long f) __asm__("syscall");
-WRAPPER long wrap_syscall(long number, long a, long b, long c, long d, long e, long f)
+static WRAP_COLD long filter NEXT_SYSCALL_PARAMETERS
 {
-    if (number != SYS_seccomp || (a != SECCOMP_SET_MODE_STRICT && a != SECCOMP_SET_MODE_FILTER) ||
-        !wrap_has_thread())
-        return next.syscall(number, a, b, c, d, e, f);
-    bool strict = a == SECCOMP_SET_MODE_STRICT;
+    bool strict = a == SECCOMP_SET_MODE_STRICT, installs = strict || a == SECCOMP_SET_MODE_FILTER;
+    if (!installs || !wrap_has_thread())
+        return next.syscall NEXT_SYSCALL_ARGUMENTS;
     unsigned changes = producer_before_sandbox(true);
     if (strict)
         producer_disable(false);
-    long rc = next.syscall(number, a, b, c, d, e, f);
+    long rc = next.syscall NEXT_SYSCALL_ARGUMENTS;
     if (rc < 0)
         undo(changes, strict);
     return rc;
+}
+
+// libc has no function for seccomp(2), so programs and libseccomp call it by its number. All calls
+// are tail calls: a child of clone(2) returns to the caller on a stack of its own.
+long wrap_syscall NEXT_SYSCALL_PARAMETERS __asm__("syscall");
+WRAPPER long wrap_syscall NEXT_SYSCALL_PARAMETERS
+{
+    return __builtin_expect(number == SYS_seccomp, 0) ? filter NEXT_SYSCALL_ARGUMENTS
+                                                      : next.syscall NEXT_SYSCALL_ARGUMENTS;
 }
