@@ -78,8 +78,8 @@ static const struct gap gaps[] = {
      "only the first 64 MiB of perf-PID.map and jit-PID.dump were read, of 2 processes (later "
      "functions have no names: record a shorter run)"},
     {LOSSES(.bypassed = {1, 12, "tool", "/bin/tool"}),
-     "process 12 (tool) calls its own malloc (in /bin/tool): those calls were not recorded (if the "
-     "machine was busy, record again; otherwise link it without that malloc)"},
+     "process 12 (tool) calls its own malloc (in /bin/tool): those calls were not recorded "
+     "(record again if the machine was busy; otherwise link it without that malloc)"},
     {LOSSES(.off = {3, 12, "tool", "its spool was removed"}),
      "recording turned itself off in process 12 (tool), and 2 other processes: its spool was "
      "removed (remove the cause, and record again)"},

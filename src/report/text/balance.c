@@ -157,8 +157,8 @@ static void print_facts(const struct balance *p)
     if (l->bypassed.processes) {
         t = balance_texts(&l->bypassed);
         err_note(p->how->print,
-                 "%s calls its own malloc (in %s)%s: those calls were not recorded (if the "
-                 "machine was busy, record again; otherwise link it without that malloc)",
+                 "%s calls its own malloc (in %s)%s: those calls were not recorded (record "
+                 "again if the machine was busy; otherwise link it without that malloc)",
                  t->process, t->text, t->others);
     }
     if (l->off.processes) {
