@@ -62,8 +62,10 @@ whole() {
   local objects=$HEAPTAPE_BUILD/src/capture
   [ "$(uname -m)" = x86_64 ] || skip "the library of this test is for x86-64"
   [ -f "$objects/liblibc_string.a" ] || skip "no objects of the capture library in this build"
+  # Without the functions that the library calls only in a sandbox: the recorder's other
+  # libraries call them too, and if it forks meanwhile, the interposer's lock stays locked.
   find "$objects/libheaptape.so.p" -name "*libc_libc.c.o" -exec nm --defined-only {} "$objects/liblibc_string.a" \; |
-    awk '$2 == "T" && $3 !~ /^libc_/ { sub(/^own_/, "", $3); print "X(" $3 ")" } END { print "X(dlopen)" }' >names.h
+    awk '$2 == "T" && $3 !~ /^(libc_|pthread_self$|pthread_getcpu)/ { sub(/^own_/, "", $3); print "X(" $3 ")" } END { print "X(dlopen)" }' >names.h
   for name in clock_gettime dlsym memcpy pthread_setspecific stat64 syscall __errno_location; do
     grep -qx "X($name)" names.h
   done
