@@ -1,7 +1,7 @@
-// confined [-w] [-p] [-t] [-f] [-e]: installs a filter of system calls in all threads, which allows
-// only the calls that libc makes for threads, forks and exits, and kills the process otherwise.
-// -w: first waits for a line on stdin. -p: with PR_SET_NO_NEW_PRIVS, else only root may install the
-// filter. -t: runs threads. -f: forks children that allocate. -e: ends with exit, else with _exit.
+// confined [-n] [-p] [-t] [-f] [-e]: installs a filter of system calls in all threads, which allows
+// only the calls that libc makes for threads, forks and exits, and kills the process otherwise. -n:
+// no filter. -p: with PR_SET_NO_NEW_PRIVS, else only root may install the filter. -t: runs threads.
+// -f: forks children that allocate. -e: ends with exit, else with _exit.
 #define _GNU_SOURCE
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -53,7 +53,7 @@ static void children(void)
 int main(int c, char **v)
 {
     int has[128] = {0}, option;
-    while ((option = getopt(c, v, "wptfe")) > 0)
+    while ((option = getopt(c, v, "nptfe")) > 0)
         has[option] = 1;
     struct sock_filter f[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
                               OK(SYS_read),
@@ -76,14 +76,11 @@ int main(int c, char **v)
                               OK(SYS_getrandom),
                               BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS)};
     struct sock_fprog p = {sizeof f / sizeof *f, f};
-    char line[2];
     setvbuf(stdout, 0, _IONBF, 0);
     threads(1);
-    if (has['w'] && (write(1, "ready\n", 6) < 0 || read(0, line, 1) < 0))
-        return 2;
     if (has['p'] && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
         return 2;
-    if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &p))
+    if (!has['n'] && syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &p))
         return 2;
     if (has['t'])
         threads(20);

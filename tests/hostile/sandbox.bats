@@ -93,3 +93,15 @@ alive" ]
   [ "$output" = alive ]
   has "$stderr" "(confined) was not recorded: its system calls are filtered"
 }
+
+@test "PR_SET_NO_NEW_PRIVS without a filter: later threads and children have call paths" {
+  skip_under_sanitizer
+  records --stacks confined -n -p -t -f -e
+  [ "$status" -eq 0 ]
+  has "$stderr" "events of 3 processes"
+  for pid in $("$HEAPTAPE" stat --json t.ht | jq '.processes[].pid'); do
+    "$HEAPTAPE" convert -q -f --pid "$pid" -o t.htw t.ht
+    "$HEAPTAPE" stat --by site t.htw | grep -A1 'work (confined)' >paths
+    grep -qE 'start_thread|main \(confined\)' paths
+  done
+}

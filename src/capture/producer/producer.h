@@ -547,13 +547,17 @@ extern size_t (*producer_named_usable)(void *block) __attribute__((visibility("h
 // list.
 void producer_set_allocator(const char *path);
 
-// Call at exit: closes the streams of ended threads and measures the live blocks. Does nothing if a
-// sandbox might forbid the system calls.
+// Call at exit: closes the streams of ended threads and measures the live blocks. Does nothing if
+// system calls are filtered.
 void producer_finish(void);
 
 // Reads the process's peak RSS and CPU time again, except in a sandbox. Call after the destructors
 // of all libraries.
 void producer_finish_last(void);
+
+// Like producer_finish, for an exit that skips destructors. Does nothing if a sandbox might forbid
+// the system calls.
+void producer_exit(void);
 
 // producer_control executes the verb on the recording of this process, and returns errors like
 // control_execute. producer_control_state returns the enum spool_recording of this process. Both

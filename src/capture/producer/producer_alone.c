@@ -299,7 +299,7 @@ void producer_alone_finish(void)
     struct producer_process *p = producer_current();
     const struct timespec pause = {.tv_nsec = 1000000};
     // Compare with the real PID, because a vfork child shares its parent's memory.
-    if (in->sandbox || !p || !p->header || p->pid != in->session.attached ||
+    if (in->filtered || !p || !p->header || p->pid != in->session.attached ||
         p->pid != (uint32_t)syscall(SYS_getpid))
         return;
     atomic_store(&p->header->finishing, SPOOL_FINISHING);

@@ -54,7 +54,7 @@ static void finish_thread(struct producer_process *p, struct producer_thread *t)
 
 void producer_thread_reap(struct producer_process *p)
 {
-    if (!atomic_load_explicit(&p->ending, memory_order_relaxed) || producer_inherited.sandbox)
+    if (!atomic_load_explicit(&p->ending, memory_order_relaxed) || producer_inherited.filtered)
         return;
     uint32_t link = atomic_exchange_explicit(&p->ending, 0, memory_order_acquire);
     while (link) {
@@ -79,9 +79,9 @@ static void await_exit(struct producer_process *p, struct producer_thread *t)
     producer_thread_list(p, t);
 }
 
-// A sandbox may forbid the check whether a thread has exited, so the thread itself returns its
-// state. Its later calls are not recorded.
-static void finish_in_sandbox(struct producer_process *p, struct producer_thread *t)
+// A filter may forbid the check whether a thread has exited, so the thread returns its state
+// itself. Its later calls are not recorded.
+static void finish_filtered(struct producer_process *p, struct producer_thread *t)
 {
     finish_thread(p, t);
     producer_tls.thread = (struct producer_thread *)&producer_no_thread;
@@ -89,7 +89,7 @@ static void finish_in_sandbox(struct producer_process *p, struct producer_thread
 
 bool producer_thread_has_finished(void)
 {
-    return producer_inherited.sandbox && producer_tls.rounds >= PTHREAD_DESTRUCTOR_ITERATIONS;
+    return producer_inherited.filtered && producer_tls.rounds >= PTHREAD_DESTRUCTOR_ITERATIONS;
 }
 
 // Destructor of the key, called once per round of destructors.
@@ -103,7 +103,7 @@ static void on_key_round(void *value)
     struct producer_thread *t = producer_tls.thread;
     uint32_t was = producer_enter(PRODUCER_WRITING);
     if (t->live && !t->ending && !t->forbidden && producer_has_state(p, PRODUCER_RUNNING))
-        (producer_inherited.sandbox ? finish_in_sandbox : await_exit)(p, t);
+        (producer_inherited.filtered ? finish_filtered : await_exit)(p, t);
     producer_leave(was);
     producer_signals_restore(mask);
 }

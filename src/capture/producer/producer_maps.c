@@ -21,10 +21,10 @@ struct lines {
     size_t at, size;
 };
 
-// Returns false in a sandbox, or if /proc is not mounted.
+// Returns false if system calls are filtered, or if /proc is not mounted.
 static bool lines_open(struct lines *l, struct producer_sites *sites)
 {
-    if (producer_inherited.sandbox)
+    if (producer_inherited.filtered)
         return false;
     l->buffer = sites->lines;
     l->fd = syscall(SYS_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC);

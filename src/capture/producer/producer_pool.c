@@ -17,11 +17,11 @@ static struct producer_thread *pop_ended(struct producer_process *p)
     return NULL;
 }
 
-// In a sandbox, maps nothing.
+// If system calls are filtered, maps nothing.
 static bool map_pool(uint32_t step)
 {
     void *_Atomic *to = (void *_Atomic *)&producer_inherited.pool[step];
-    if (producer_inherited.sandbox)
+    if (producer_inherited.filtered)
         return atomic_load_explicit(to, memory_order_acquire);
     return producer_map_wiped(to, PRODUCER_POOL_STEP * sizeof(struct producer_thread));
 }

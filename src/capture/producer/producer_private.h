@@ -112,10 +112,10 @@ struct producer_inherited {
     // mapped until the child's spool replaces it. Otherwise NULL.
     char *place;
     bool forked;   // forked by a process that had, or may have had, several threads
-    bool filtered; // system calls are filtered, so fork children cannot start a recording
+    bool filtered; // system calls are filtered: make none, and do not record fork children
     bool foreign;  // another C library may create threads
     bool sandbox;  // the program is setting up a sandbox, so measure nothing from now on
-    char name[16]; // in a sandbox, the name of the thread that set it up
+    char name[16]; // if `sandbox` is set, the name of the thread that set up the sandbox
     bool attached; // heaptape attached to the running program, or to an ancestor that forked it
     uint32_t recording;   // enum spool_recording: initial state of new spools
     uint32_t generations; // the highest value of unwind_generation so far
@@ -155,8 +155,10 @@ static inline uint32_t producer_sandbox_chunks(const struct producer_process *p)
 uint64_t producer_signals_block(void);
 void producer_signals_restore(uint64_t mask);
 
-// Returns the kernel's ID of the calling thread. In a sandbox, makes no system call.
+// Return the kernel's ID of the calling thread, and the pid. Make no system call behind a filter.
+// There, only the first thread of a forked child may call producer_process_id.
 uint32_t producer_thread_id(void);
+uint32_t producer_process_id(void);
 
 // Allows the calling thread to record events without reading the counter. Call at the start of
 // stream 0. `first` is true for the first thread of the process.
@@ -398,7 +400,7 @@ void producer_thread_list(struct producer_process *p, struct producer_thread *t)
 bool producer_thread_has_finished(void);
 
 // Records the exit of listed threads that no longer exist, and returns their states to the pool.
-// Does nothing in a sandbox.
+// Does nothing if system calls are filtered.
 void producer_thread_reap(struct producer_process *p);
 
 // producer_follow.c

@@ -581,7 +581,7 @@ void producer_after_fork(void)
     struct producer_process *p = process_mapping();
     if (!p)
         return;
-    p->pid = in->filtered ? producer_thread_id() : (uint32_t)syscall(SYS_getpid);
+    p->pid = producer_process_id();
     in->forked |=
         !in->spool || atomic_load_explicit(&in->spool->threads_live, memory_order_relaxed) > 1;
 }

@@ -33,10 +33,8 @@ bool producer_count_refused(struct producer_process *p, struct spool_reserves *s
     if (i >= SPOOL_UNTRACED)
         return false;
     struct spool_untraced *u = &shared->untraced_of[i];
-    // The calling thread is the only thread of a forked child.
-    bool filtered = why == SPOOL_REFUSED_SECCOMP;
-    u->pid = filtered ? producer_thread_id() : (uint32_t)syscall(SYS_getpid);
-    if (filtered)
+    u->pid = producer_process_id();
+    if (producer_inherited.filtered)
         memcpy(u->name, producer_inherited.name, sizeof u->name);
     else
         syscall(SYS_prctl, PR_GET_NAME, u->name, 0, 0, 0);

@@ -136,13 +136,13 @@ static uintptr_t wrapper_frame(struct producer_thread *t, uintptr_t frame, uintp
 }
 
 // Returns the thread's cache for stack walks. A fork child creates its own cache. Returns NULL if
-// out of memory, in a sandbox, or in a signal handler, which may have interrupted a walk.
+// out of memory, behind a filter, or in a signal handler, which may have interrupted a walk.
 static struct unwind_memory *thread_memory(struct producer_thread *t,
                                            const struct producer_stream *stream)
 {
     if (stream != &t->streams[0] || t->no_unwind)
         return NULL;
-    if (!t->unwind && producer_inherited.sandbox)
+    if (!t->unwind && producer_inherited.filtered)
         return NULL;
     if (!t->unwind) {
         const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;

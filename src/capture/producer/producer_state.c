@@ -74,9 +74,14 @@ uint32_t producer_thread_id(void)
 {
     clockid_t clock;
     // The kernel's number of a thread's CPU clock contains the complement of the thread's ID.
-    if (producer_inherited.sandbox && pthread_getcpuclockid(pthread_self(), &clock) == 0)
+    if (producer_inherited.filtered && pthread_getcpuclockid(pthread_self(), &clock) == 0)
         return ~(uint32_t)(clock >> 3);
     return (uint32_t)syscall(SYS_gettid);
+}
+
+uint32_t producer_process_id(void)
+{
+    return producer_inherited.filtered ? producer_thread_id() : (uint32_t)syscall(SYS_getpid);
 }
 
 // Appends the text, or the part of it that fits before `end`. Returns false if the text was

@@ -78,12 +78,12 @@ static void read_status(struct producer_process *p)
 
 void producer_finish_last(void)
 {
-    if (producer_inherited.sandbox)
+    if (producer_inherited.filtered)
         return;
     uint64_t mask = producer_signals_block();
     uint32_t was = producer_enter(PRODUCER_WRITING);
     struct producer_process *p = producer_current();
-    if (producer_has_state(p, PRODUCER_RUNNING))
+    if (producer_has_state(p, PRODUCER_RUNNING) && !producer_inherited.sandbox)
         read_status(p);
     producer_leave(was);
     producer_signals_restore(mask);
@@ -91,7 +91,7 @@ void producer_finish_last(void)
 
 void producer_finish(void)
 {
-    if (producer_inherited.sandbox)
+    if (producer_inherited.filtered)
         return;
     uint64_t mask = producer_signals_block();
     uint32_t was = producer_enter(PRODUCER_WRITING);
@@ -103,9 +103,9 @@ void producer_finish(void)
     if (recording && p->measures && t->live && !t->muted && !t->forbidden &&
         !(was & PRODUCER_WRITING))
         producer_residency_finish(&(struct producer_writer){p, t, &t->streams[0]});
-    if (recording)
+    if (recording && !producer_inherited.sandbox)
         read_status(p);
-    if (recording && p->measures)
+    if (recording && p->measures && !producer_inherited.sandbox)
         atomic_store_explicit(&p->header->end_private_bytes, producer_private_bytes(),
                               memory_order_relaxed);
     producer_leave(was);
@@ -138,4 +138,10 @@ void producer_enable(void)
     if (producer_tls.thread->live)
         producer_tls.thread->forbidden = 0;
     producer_leave(was);
+}
+
+void producer_exit(void)
+{
+    if (!producer_inherited.sandbox)
+        producer_finish();
 }

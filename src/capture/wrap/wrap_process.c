@@ -97,7 +97,7 @@ WRAPPER _Noreturn void _exit(int status)
 {
     if (wrap_has_thread() && !next_is_libc(WRAP_CALLER)) {
         measure_bypassed();
-        producer_finish();
+        producer_exit();
         producer_alone_finish();
     }
     next._exit(status);

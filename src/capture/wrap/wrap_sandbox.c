@@ -42,7 +42,7 @@ WRAPPER int prctl(int option, ...)
     return rc;
 }
 
-static WRAP_COLD long filter NEXT_SYSCALL_PARAMETERS
+static WRAP_COLD long call_seccomp NEXT_SYSCALL_PARAMETERS
 {
     bool strict = a == SECCOMP_SET_MODE_STRICT, installs = strict || a == SECCOMP_SET_MODE_FILTER;
     if (!installs || !wrap_has_thread())
@@ -56,11 +56,11 @@ static WRAP_COLD long filter NEXT_SYSCALL_PARAMETERS
     return rc;
 }
 
-// libc has no function for seccomp(2), so programs and libseccomp call it by its number. All calls
-// are tail calls: a child of clone(2) returns to the caller on a stack of its own.
+// libc has no function for seccomp(2), so programs and libseccomp call it by its number. All
+// other calls are tail calls: a child of clone(2) returns to the caller on a stack of its own.
 long wrap_syscall NEXT_SYSCALL_PARAMETERS __asm__("syscall");
 WRAPPER long wrap_syscall NEXT_SYSCALL_PARAMETERS
 {
-    return __builtin_expect(number == SYS_seccomp, 0) ? filter NEXT_SYSCALL_ARGUMENTS
+    return __builtin_expect(number == SYS_seccomp, 0) ? call_seccomp NEXT_SYSCALL_ARGUMENTS
                                                       : next.syscall NEXT_SYSCALL_ARGUMENTS;
 }
